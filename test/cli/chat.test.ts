@@ -1,4 +1,4 @@
-/** `portico chat`, with a gateway that runs and with none: the same sessions either way. */
+/** `portico chat`, with and without a running gateway: the same sessions either way. */
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,8 +27,8 @@ function chatApart(context: TestContext, folder: string, lines: string): Promise
   return program.ended;
 }
 
-/** What a client with the configured token is told of the session of this name, when it goes on with it. */
-async function goOn({ address }: Gateway, session: string, bearer = token): Promise<string> {
+/** What a client with the configured token reads in the headers when it continues the session of this name. */
+async function continueSession({ address }: Gateway, session: string, bearer = token): Promise<string> {
   const response = await fetch(`${address}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json", "x-session-id": session },
@@ -38,17 +38,17 @@ async function goOn({ address }: Gateway, session: string, bearer = token): Prom
   return `${response.headers.get("x-portico-history")}, ${response.headers.get("x-portico-context")}`;
 }
 
-/** What is said, and how it ended. */
-async function hear(partner: ChatBackend, content: string, signal = new AbortController().signal) {
+/** The text of an answer, and its error. */
+async function collect(backend: ChatBackend, content: string, signal = new AbortController().signal) {
   const events: Event[] = [];
   const question = { messages: [{ role: "user", content }], session: "terminal", model: "echo" } as const;
-  for await (const batch of partner.ask(question, signal)) events.push(...batch);
+  for await (const batch of backend.ask(question, signal)) events.push(...batch);
   const text = events.map((event) => (event.type === "item-delta" ? event.text : "")).join("");
   const end = events.at(-1);
   return { text, error: end?.type === "turn-end" ? end.answer.error?.message : "no end" };
 }
 
-test("With both endpoints off, chat answers in its own process, and goes on where it ended.", async (context) => {
+test("With both endpoints disabled, chat answers in its own process, and continues the session the next time.", async (context) => {
   const folder = makeFolder(context);
   const off = { compat_chat: false, compat_responses: false };
   writeConfig(folder, toConfig({}, { endpoints: off }));
@@ -58,10 +58,10 @@ test("With both endpoints off, chat answers in its own process, and goes on wher
   const second = await chat(folder, "FAIL before\nAnd again\n");
   assert.deepEqual([second.code, second.stdout], [1, "And again\n"]);
   const gateway = await startGateway(context, {}, folder);
-  assert.equal(await goOn(gateway, "terminal"), "continued, 5 items");
+  assert.equal(await continueSession(gateway, "terminal"), "continued, 5 items");
 });
 
-test("With a gateway at the configured address, chat talks to it, and any client goes on with the session.", async (context) => {
+test("With a gateway at the configured address, chat uses it, and any client can continue the session.", async (context) => {
   const folder = makeFolder(context);
   const http = { port: await findFreePort(), auth_token: token, endpoints: { compat_chat: true } };
   writeConfig(folder, JSON.stringify({ gateway: { http } }));
@@ -69,10 +69,10 @@ test("With a gateway at the configured address, chat talks to it, and any client
   const { code, stdout, stderr } = await chat(folder, "Hello there!\n", "--session", "garden", "--model", "rose");
   assert.deepEqual([code, stdout], [0, "Hello there!\n"]);
   assert.equal(stderr, `Session garden, at ${gateway.address}, model rose. /new begins another, /exit quits.\n`);
-  assert.equal(await goOn(gateway, "garden"), "continued, 3 items");
+  assert.equal(await continueSession(gateway, "garden"), "continued, 3 items");
 });
 
-test("Whoever has the gateway's port and not its store gets no token, and chat answers in its own process.", async (context) => {
+test("A server that has the gateway's port but not its store gets no token, and chat answers in its own process.", async (context) => {
   const squatter = await startUpstream((_, response) => {
     response.setHeader("x-request-id", "req_1").end('{"status":"ok"}');
   });
@@ -90,14 +90,14 @@ test("Whoever has the gateway's port and not its store gets no token, and chat a
     squatter.received.map(({ path, headers, text }) => [path, headers.authorization, text]),
     [["/healthz", undefined, ""]],
   );
-  // Whom the user names, he trusts.
+  // A server that the user names with --url is trusted.
   await chat(folder, "Hello\n", "--model", "m", "--url", squatter.url);
   assert.equal(squatter.received.at(-1)?.headers.authorization, `Bearer ${token}`);
 });
 
 test(
-  "Where this user may not read the store's lock, whoever answers gets no token, and chat leaves the store alone.",
-  { skip: process.platform === "win32" && "there are no such modes" },
+  "If the user may not read the store's lock, the server gets no token, and chat does not touch the store.",
+  { skip: process.platform === "win32" && "Windows has no such file modes" },
   async (context) => {
     const squatter = await startUpstream((_, response) => {
       response.setHeader("x-request-id", "req_1").end('{"status":"ok"}');
@@ -124,7 +124,7 @@ test(
   },
 );
 
-test("A store that another gateway has is told as such, with the way to that gateway.", async (context) => {
+test("A store that another gateway holds is reported, with the option to talk to that gateway.", async (context) => {
   const folder = makeFolder(context);
   writeConfig(folder, toConfig());
   const gateway = await startGateway(context, {}, folder);
@@ -135,7 +135,7 @@ test("A store that another gateway has is told as such, with the way to that gat
   assert.deepEqual([code, stdout], [0, "Hello\n"]);
 });
 
-test("Where only digests are configured, chat asks for a file with the token, and speaks for its owner.", async (context) => {
+test("If only digests are configured, chat needs a file with the token, and uses the sessions of its owner.", async (context) => {
   const folder = makeFolder(context);
   const http = {
     port: await findFreePort(),
@@ -150,12 +150,12 @@ test("Where only digests are configured, chat asks for a file with the token, an
   writeFileSync(join(folder, "mine"), "sk-notes-0123456789abcdef\n");
   const { code, stdout } = await chat(folder, "Hello\n", "--token-file", "mine");
   assert.deepEqual([code, stdout], [0, "Hello\n"]);
-  assert.equal(await goOn(gateway, "terminal", "sk-notes-0123456789abcdef"), "continued, 3 items");
+  assert.equal(await continueSession(gateway, "terminal", "sk-notes-0123456789abcdef"), "continued, 3 items");
 });
 
 test(
   "A signal stops the answer and the process.",
-  { skip: process.platform === "win32" && "there is no such signal" },
+  { skip: process.platform === "win32" && "Windows has no such signal" },
   async (context) => {
     const folder = makeFolder(context);
     writeConfig(folder, toConfig({ adapters: { echo: { type: "echo", delay_ms: 400 } } }));
@@ -166,7 +166,7 @@ test(
   },
 );
 
-test("A URL, a session and a token that make no sense are refused.", async (context) => {
+test("An invalid URL, session or token file is refused.", async (context) => {
   const folder = makeFolder(context);
   assert.equal((await chat(folder, "", "--url", "example")).code, 2);
   assert.equal((await chat(folder, "", "--session", "a\nb")).code, 2);
@@ -175,21 +175,21 @@ test("A URL, a session and a token that make no sense are refused.", async (cont
   assert.match(stderr, /gone: the token cannot be read \(ENOENT\)/);
 });
 
-function talkTo(context: TestContext, { address }: Gateway, more: Partial<Parameters<typeof openRemote>[0]> = {}) {
+function connectTo(context: TestContext, { address }: Gateway, more: Partial<Parameters<typeof openRemote>[0]> = {}) {
   const naming = { type: "header", name: "x-session-id" } as const;
-  const partner = openRemote({ address, token, naming, env: {}, ...more });
-  context.after(() => partner.close());
-  return partner;
+  const backend = openRemote({ address, token, naming, env: {}, ...more });
+  context.after(() => backend.close());
+  return backend;
 }
 
 const open = { port: 0, auth_token: token };
 
-test("Chat speaks to whichever endpoint is on, and keeps the session on both.", async (context) => {
+test("Chat uses whichever endpoint is enabled, and continues the session on both.", async (context) => {
   for (const endpoints of [{ compat_chat: true }, { compat_responses: true }]) {
     const gateway = await startGateway(context, { http: { ...open, endpoints } });
-    const partner = talkTo(context, gateway);
-    assert.deepEqual(await hear(partner, "Hello there"), { text: "Hello there", error: undefined });
-    assert.deepEqual(await hear(partner, "Once more"), { text: "Once more", error: undefined });
+    const backend = connectTo(context, gateway);
+    assert.deepEqual(await collect(backend, "Hello there"), { text: "Hello there", error: undefined });
+    assert.deepEqual(await collect(backend, "Once more"), { text: "Once more", error: undefined });
     assert.equal((await about(gateway)).contextItems, 5);
   }
 });
@@ -216,7 +216,7 @@ async function about({ gateway }: Gateway, hint = "header:x-session-id:terminal"
   return reply.about;
 }
 
-test("A session is named where the configuration looks for its name.", async (context) => {
+test("A session is named by the hint that the configuration uses.", async (context) => {
   const hints = ["user", "header:X-Room"];
   assert.deepEqual(toNaming([{ type: "user" }, { type: "header", name: "x-session-id" }]), {
     type: "header",
@@ -230,12 +230,12 @@ test("A session is named where the configuration looks for its name.", async (co
     [{ type: "user" }, "user:terminal"],
     [{ type: "header", name: "x-room" }, "header:x-room:terminal"],
   ] as const) {
-    await hear(talkTo(context, gateway, { naming }), "Hello");
+    await collect(connectTo(context, gateway, { naming }), "Hello");
     assert.equal((await about(gateway, hint)).history, "continued");
     const folder = makeFolder(context);
     const { config } = await load(withHttp({}, { data_dir: join(folder, ".portico") }));
     const local = await openLocal(config, naming);
-    await hear(local, "Hello");
+    await collect(local, "Hello");
     await local.close();
     const later = await startGateway(context, {}, folder);
     assert.equal((await about(later, hint)).history, "continued");
@@ -243,24 +243,24 @@ test("A session is named where the configuration looks for its name.", async (co
 });
 
 test(
-  "Over a unix socket too, which is open to its user alone.",
-  { skip: process.platform === "win32" && "there are none" },
+  "Chat works over a unix socket, which is open to its user only.",
+  { skip: process.platform === "win32" && "not supported on Windows" },
   async (context) => {
     const folder = makeFolder(context);
     const http = { ...open, bind: "unix:door.sock", endpoints: { compat_chat: true } };
-    // Whatever the system would allow to others.
+    // Even if the umask would allow more to others.
     const umask = process.umask(0);
     context.after(() => process.umask(umask));
     const gateway = await startGateway(context, { http }, folder);
     assert.match(gateway.address, /^unix:/);
     assert.equal(statSync(gateway.address.slice("unix:".length)).mode & 0o777, 0o600);
-    assert.deepEqual(await hear(talkTo(context, gateway), "Hello"), { text: "Hello", error: undefined });
+    assert.deepEqual(await collect(connectTo(context, gateway), "Hello"), { text: "Hello", error: undefined });
   },
 );
 
-test("What goes wrong is told in the gateway's own words.", async (context) => {
+test("Failures are reported in the gateway's own words.", async (context) => {
   const gateway = await startGateway(context, { http: { ...open, endpoints: { compat_chat: true } } });
-  const failing = (content: string, more = {}) => hear(talkTo(context, gateway, more), content);
+  const failing = (content: string, more = {}) => collect(connectTo(context, gateway, more), content);
   await assert.rejects(
     failing("Hello", { token: "sk-wrong-0123456789" }),
     /^GatewayError: The token is not valid\. .*restart it, or .*--token-file/,
@@ -273,37 +273,37 @@ test("What goes wrong is told in the gateway's own words.", async (context) => {
   );
 });
 
-test("Words that the gateway relays are left as they are: its upstream is not the gateway.", async (context) => {
+test("Errors that the gateway relays from its upstream are not attributed to the gateway.", async (context) => {
   const model = await startUpstream(answerJson({ error: { message: "no such key" } }, 401));
   context.after(() => model.close());
   const adapters = { main: { type: "openai", base_url: model.url, api_key: "sk-upstream-0123456789" } };
   const gateway = await startGateway(context, { http: { ...open, endpoints: { compat_chat: true } }, adapters });
   const relayed = /The upstream refused the gateway's credentials \(status 401\)/;
-  await assert.rejects(hear(talkTo(context, gateway), "Hello"), relayed);
-  // In the middle of an answer too.
+  await assert.rejects(collect(connectTo(context, gateway), "Hello"), relayed);
+  // During an answer too.
   model.script = answerEvents({ choices: [{ delta: { content: "Well" } }] }, { error: { message: "no more" } });
-  assert.deepEqual(await hear(talkTo(context, gateway), "Hello"), {
+  assert.deepEqual(await collect(connectTo(context, gateway), "Hello"), {
     text: "Well",
     error: "The upstream failed: no more",
   });
 });
 
-test("A connection that breaks is told as the gateway's own.", async (context) => {
+test("A lost connection is reported as the gateway's.", async (context) => {
   const gateway = await startUpstream((_, response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.end('data: {"choices":[{"delta":{"content":"Well"}}]}\n\n');
   });
   context.after(() => gateway.close());
   const naming = { type: "user" } as const;
-  const partner = openRemote({ address: gateway.url, token, naming, env: {} });
-  context.after(() => partner.close());
-  assert.deepEqual(await hear(partner, "Hello"), {
+  const backend = openRemote({ address: gateway.url, token, naming, env: {} });
+  context.after(() => backend.close());
+  assert.deepEqual(await collect(backend, "Hello"), {
     text: "Well",
     error: "Connection lost: the gateway's stream broke off before the end of its answer.",
   });
 });
 
-/** A server of models that has only those of the names that it lists. */
+/** A model server that has only the models that it lists. */
 async function startServer(context: TestContext, ...names: readonly string[]) {
   const server = await startUpstream((received, response) => {
     const { model } = (received.json ?? {}) as { readonly model?: string };
@@ -318,7 +318,7 @@ async function startServer(context: TestContext, ...names: readonly string[]) {
   return server;
 }
 
-test("Without a configured model chat asks for the first that the adapter lists and that seems to talk.", async (context) => {
+test("Without a configured model, chat uses the first listed model that seems to be a chat model.", async (context) => {
   const server = await startServer(context, "text-embedding-3-small", "whisper-1", "gpt-4o", "gpt-4o-mini");
   const folder = makeFolder(context);
   writeConfig(folder, toConfig({ adapters: { main: { type: "openai", base_url: server.url } } }));
@@ -327,7 +327,7 @@ test("Without a configured model chat asks for the first that the adapter lists 
   assert.match(stderr, /in this process, model gpt-4o\./);
 });
 
-test("A gateway elsewhere is asked for a model that it has.", async (context) => {
+test("A gateway given by URL is asked for a model that it has.", async (context) => {
   const server = await startServer(context, "gpt-4o", "gpt-4o-mini");
   const adapters = { main: { type: "openai", base_url: server.url } };
   const gateway = await startGateway(context, { adapters });
@@ -343,7 +343,7 @@ test("A gateway elsewhere is asked for a model that it has.", async (context) =>
   assert.match(refused.stderr, /^The token is not valid\. .*--token-file\)\.\n$/);
 });
 
-test("Where no list of models can be had, chat says that a model must be named.", async (context) => {
+test("If no models are listed, chat says that a model must be named.", async (context) => {
   const server = await startServer(context);
   const folder = makeFolder(context);
   writeConfig(folder, toConfig({ adapters: { main: { type: "openai", base_url: server.url } } }));
@@ -356,7 +356,7 @@ test("Where no list of models can be had, chat says that a model must be named."
   assert.match(absent.stderr, /^No model is named, .*no such page.* Name one with --model\.\n$/);
 });
 
-test("Where a model's name would not help, none is asked for.", async (context) => {
+test("A failure that naming a model would not solve does not ask for one.", async (context) => {
   const folder = makeFolder(context);
   writeFileSync(join(folder, "mine"), token);
   const busy = await startUpstream(answerJson({ error: { message: "Too many requests. Wait 3 s.", code: "x" } }, 429));
@@ -384,11 +384,11 @@ test("An adapter that lists no models is asked by its own name.", async (context
   assert.match(stderr, /, model agent\./);
 });
 
-test("An answer that is stopped is called off in the gateway, and the session stays as it was.", async (context) => {
+test("An answer that is stopped is cancelled in the gateway, and the session is unchanged.", async (context) => {
   const adapters = { echo: { type: "echo", delay_ms: 50 } };
   const gateway = await startGateway(context, { http: { ...open, endpoints: { compat_chat: true } }, adapters });
-  const partner = talkTo(context, gateway);
-  await hear(partner, "Hello");
+  const backend = connectTo(context, gateway);
+  await collect(backend, "Hello");
   const stopped = new AbortController();
   const question = {
     messages: [{ role: "user", content: "REPEAT 1000 ha" }],
@@ -396,12 +396,12 @@ test("An answer that is stopped is called off in the gateway, and the session st
     model: "echo",
   } as const;
   let text = "";
-  for await (const batch of partner.ask(question, stopped.signal)) {
+  for await (const batch of backend.ask(question, stopped.signal)) {
     for (const event of batch) if (event.type === "item-delta") text += event.text;
     if (text !== "") stopped.abort();
   }
   assert.match(text, /^ha/);
-  // The next turn waits for the one that was called off, and would be late if that went on.
-  assert.deepEqual(await hear(partner, "Well"), { text: "Well", error: undefined });
+  // The next turn waits for the cancelled one, and would be late if that continued.
+  assert.deepEqual(await collect(backend, "Well"), { text: "Well", error: undefined });
   assert.equal((await about(gateway)).contextItems, 5);
 });

@@ -1,4 +1,4 @@
-/** A conversation at a terminal that is none: keys go in, what is written comes out. */
+/** A conversation at a simulated terminal: keys go in, the output comes out. */
 import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -11,8 +11,8 @@ import { frame } from "../../src/core/frame/frame.ts";
 
 type Say = (question: Question, signal: AbortSignal) => AsyncIterable<readonly Delta[]>;
 
-/** A partner that says what the script says. */
-function createPartner(say: Say): ChatBackend {
+/** A backend that answers what the script emits. */
+function createBackend(say: Say): ChatBackend {
   return {
     models: async () => [],
     ask: (question, signal) =>
@@ -27,13 +27,13 @@ function createPartner(say: Say): ChatBackend {
 }
 
 interface Talk {
-  /** What was typed, or piped. */
+  /** What is typed, or piped. */
   readonly keys: PassThrough;
   readonly output: PassThrough;
   readonly complaints: string[];
   readonly stop: () => void;
   readonly failures: Promise<number>;
-  /** Resolves when so much was written, or told beside it. */
+  /** Resolves when this text was written to the output, or as a complaint. */
   seen(part: string): Promise<void>;
 }
 
@@ -48,7 +48,7 @@ function begin(say: Say, more: { isInteractive?: boolean; showsHistory?: boolean
     written += piece.toString("utf8");
     wake();
   });
-  const failures = converse(createPartner(say), {
+  const failures = converse(createBackend(say), {
     input: keys,
     output,
     isInteractive: false,
@@ -69,7 +69,7 @@ function begin(say: Say, more: { isInteractive?: boolean; showsHistory?: boolean
   return { keys, output, complaints, stop: () => stopped.abort(), failures, seen };
 }
 
-/** All that is written for lines from a pipe. */
+/** Everything that is written for lines from a pipe. */
 async function pipe(lines: string, say: Say, more?: { showsHistory?: boolean }) {
   const { keys, output, complaints, failures } = begin(say, more);
   const written = text(output);
@@ -86,13 +86,13 @@ const repeat: Say = async function* ({ messages }) {
 const never = (signal: AbortSignal): Promise<never> =>
   new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 
-test("Every line of a pipe is answered on a line of its own; empty ones are nothing.", async () => {
+test("Every line of a pipe is answered on a line of its own; empty ones are skipped.", async () => {
   const { written, complaints, failed } = await pipe("one\n\n  \ntwo", repeat);
   assert.equal(written, "you said one\nyou said two\n");
   assert.deepEqual([complaints, failed], [[], 0]);
 });
 
-test("An answer is written as it comes.", async () => {
+test("An answer is printed as it arrives.", async () => {
   const first = Promise.withResolvers<void>();
   const { keys, failures, seen } = begin(async function* () {
     yield [{ type: "text", text: "half" }];
@@ -106,13 +106,13 @@ test("An answer is written as it comes.", async () => {
   assert.equal(await failures, 0);
 });
 
-test("/help says what can be typed, and is no message.", async () => {
+test("/help lists the commands, and is not sent as a message.", async () => {
   const { written, complaints } = await pipe("/help\n", repeat);
   assert.equal(written, "");
   assert.match(complaints.join(), /\/new begins another conversation, \/exit/);
 });
 
-test("/new goes on in another session, /exit ends.", async () => {
+test("/new continues in another session, /exit ends.", async () => {
   const sessions: string[] = [];
   const { complaints } = await pipe("one\n/new\ntwo\nthree\n/new\nfour\n/exit\nfive\n", async function* ({ session }) {
     sessions.push(session);
@@ -127,7 +127,7 @@ test("/new goes on in another session, /exit ends.", async () => {
   assert.deepEqual(complaints, [`A new conversation: session ${second}`, `A new conversation: session ${fourth}`]);
 });
 
-test("A gateway that knows its sessions is sent what is new; one that does not is shown what was said.", async () => {
+test("A gateway with sessions is sent only what is new; one without is sent the whole conversation.", async () => {
   const asked: Question[] = [];
   const say: Say = (question, signal) => {
     asked.push(question);
@@ -145,7 +145,7 @@ test("A gateway that knows its sessions is sent what is new; one that does not i
   );
 });
 
-test("A failure is one line, before or after the first word, and the conversation goes on.", async () => {
+test("A failure is printed on one line, before or after the first word, and the conversation continues.", async () => {
   const { written, complaints, failed } = await pipe("before\nafter\nwell\n", async function* (question, signal) {
     const { content } = question.messages.at(-1)!;
     if (content === "after") yield [{ type: "text", text: "so far" }];
@@ -157,7 +157,7 @@ test("A failure is one line, before or after the first word, and the conversatio
   assert.equal(failed, 2);
 });
 
-test("Tool calls and refusals are shown, reasoning is not, and what was cut short is told.", async () => {
+test("Tool calls and refusals are printed, reasoning is not, and a cut-off answer is reported.", async () => {
   const { written, complaints } = await pipe("go\n", async function* () {
     yield [
       { type: "reasoning", text: "let me think" },
@@ -172,14 +172,14 @@ test("Tool calls and refusals are shown, reasoning is not, and what was cut shor
   assert.deepEqual(complaints, ["[the answer was cut short: length]"]);
 });
 
-test("What would steer the terminal is shown instead.", async () => {
+test("Control characters are printed escaped.", async () => {
   const { written } = await pipe("go\n", async function* () {
     yield [{ type: "text", text: "\x1b[2Jgone\x07" }];
   });
   assert.equal(written, "\\x1b[2Jgone\\x07\n");
 });
 
-test("Ctrl-C stops the answer and calls the turn off; the next line is answered.", async () => {
+test("Ctrl-C stops the answer and cancels the turn; the next line is answered.", async () => {
   const signals: AbortSignal[] = [];
   const { keys, failures, seen, complaints } = begin(
     async function* (question, signal) {
@@ -218,7 +218,7 @@ for (const [name, key] of [
   });
 }
 
-test("Whoever stops the process stops the answer, and is not asked again.", async () => {
+test("Stopping the process stops the answer, and no more lines are answered.", async () => {
   const { keys, failures, seen, stop } = begin(async function* (_question, signal) {
     yield [{ type: "text", text: "a long st" }];
     await never(signal);
@@ -229,9 +229,9 @@ test("Whoever stops the process stops the answer, and is not asked again.", asyn
   assert.equal(await failures, 0);
 });
 
-test("A conversation that was stopped before it began is over at once.", async () => {
-  const partner = createPartner(() => assert.fail("nobody is asked"));
+test("A conversation that was stopped before it began ends at once.", async () => {
+  const backend = createBackend(() => assert.fail("nothing may be asked"));
   const [input, output] = [new PassThrough(), new PassThrough()];
   const talk = { input, output, isInteractive: false, complain() {}, session: "s", model: "m", showsHistory: false };
-  assert.equal(await converse(partner, { ...talk, stopped: AbortSignal.abort() }), 0);
+  assert.equal(await converse(backend, { ...talk, stopped: AbortSignal.abort() }), 0);
 });

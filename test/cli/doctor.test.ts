@@ -1,4 +1,4 @@
-/** `portico doctor`: each thing that can stand in the way, and what is said about it. */
+/** `portico doctor`: each possible problem, and what is printed about it. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import {
@@ -31,7 +31,7 @@ import { surroundings } from "../config/surroundings.ts";
 import { portico } from "./screen.ts";
 import { giveAway, noStranger, runAsStranger, whileClosed } from "./stranger.ts";
 
-/** The lines of `portico doctor` in a folder with these settings, by what they are about. */
+/** The lines of `portico doctor` in a folder with these settings, by topic. */
 async function examine(folder: string, gateway: object, ...args: readonly string[]) {
   const http = { port: 0, auth_token: token, endpoints: { compat_chat: true } };
   const settings = { gateway: { http, adapters: { echo: { type: "echo" } }, ...gateway } };
@@ -48,7 +48,7 @@ async function listen(context: TestContext, server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-test("Where everything is well, every line says so, and nothing is made.", async (context) => {
+test("Without problems, every line says so, and nothing is created.", async (context) => {
   const folder = makeFolder(context);
   const { code, printed } = await examine(folder, {});
   assert.equal(code, 0);
@@ -62,7 +62,7 @@ test("Where everything is well, every line says so, and nothing is made.", async
   assert.deepEqual(readdirSync(folder), ["portico.json"]);
 });
 
-test("Problems of the configuration are told one by one, and its dangers as warnings.", async (context) => {
+test("Problems of the configuration are listed one by one, and risky settings as warnings.", async (context) => {
   const folder = makeFolder(context);
   const wrong = await examine(folder, { http: { prot: 1, bind: "nowhere", auth_token: token } });
   assert.equal(wrong.code, 1);
@@ -76,7 +76,7 @@ test("Problems of the configuration are told one by one, and its dangers as warn
   assert.match(bold.printed, /^warning {2}gateway\.http\.auth_token: shorter than 16/m);
 });
 
-test("A data folder that cannot be one is a problem.", async (context) => {
+test("A data folder that cannot be used is a problem.", async (context) => {
   const folder = makeFolder(context);
   writeFileSync(join(folder, "file"), "");
   for (const dataDir of ["file", "file/below"]) {
@@ -88,7 +88,7 @@ test("A data folder that cannot be one is a problem.", async (context) => {
 
 test(
   "A generated token that others may read is a warning with its remedy.",
-  { skip: process.platform === "win32" && "there are no modes" },
+  { skip: process.platform === "win32" && "Windows has no such file modes" },
   async (context) => {
     const folder = makeFolder(context);
     const { file, token: made } = readOrCreateToken(join(folder, ".portico"));
@@ -101,7 +101,7 @@ test(
   },
 );
 
-test("A store is read beside the gateway that has it open, and is as it was.", async (context) => {
+test("A store is read while a gateway has it open, and is not changed.", async (context) => {
   const folder = makeFolder(context);
   const file = join(folder, ".portico/portico.db");
   const store = createSqliteStore({ file });
@@ -117,7 +117,7 @@ test("A store is read beside the gateway that has it open, and is as it was.", a
   assert.equal(await store.commit({ turns: [turn], session: toCreate(turn, "bobs") }), true);
 });
 
-test("Nothing that is kept changes where no gateway runs: what SQLite leaves beside the file is empty.", async (context) => {
+test("Stored data does not change when no gateway runs: files that SQLite leaves next to it are empty.", async (context) => {
   const folder = makeFolder(context);
   const file = join(folder, ".portico/portico.db");
   const store = createSqliteStore({ file });
@@ -133,7 +133,7 @@ test("Nothing that is kept changes where no gateway runs: what SQLite leaves bes
   assert.match((await portico(folder, "doctor", "--help")).printed, /^Changes no stored data/m);
 });
 
-test("A store that is damaged, newer, another's or no store at all is a problem that names the remedy.", async (context) => {
+test("A damaged, newer or foreign store, or another file, is a problem with a remedy.", async (context) => {
   const folder = makeFolder(context);
   const file = join(folder, ".portico/portico.db");
   const judge = async () => {
@@ -167,7 +167,7 @@ test("A store that is damaged, newer, another's or no store at all is a problem 
   assert.match(await judge(), /has the journal of an unfinished change beside it; name another/);
 });
 
-test("What a first start left that found no room is made at the next one.", async (context) => {
+test("An unfinished store of a first start without disk space is created at the next start.", async (context) => {
   const folder = makeFolder(context);
   const file = join(folder, ".portico/portico.db");
   mkdirSync(join(folder, ".portico"));
@@ -182,7 +182,7 @@ test("What a first start left that found no room is made at the next one.", asyn
 });
 
 test(
-  "A store that may be read and not written is a problem, as it is to a start.",
+  "A store that may be read but not written is a problem, as it is for a start.",
   { skip: noStranger },
   async (context) => {
     const folder = makeFolder(context);
@@ -220,7 +220,7 @@ test(
   },
 );
 
-test("The port is free, or has our own gateway on it, ready or not, or a stranger.", async (context) => {
+test("A port may be free, or used by this configuration's gateway, ready or not, or by another program.", async (context) => {
   const folder = makeFolder(context);
   const home = makeFolder(context);
   const gateway = await startGateway(context, {}, home);
@@ -255,7 +255,7 @@ test("The port is free, or has our own gateway on it, ready or not, or a strange
   assert.match(nowhere.lineOf("port")!, /^problem .*this machine has no address 192\.0\.2\.1; choose one of its own/);
 });
 
-test("A gateway that does not know a token of this configuration is a problem that says which.", async (context) => {
+test("A gateway that does not know a token of this configuration is a problem that names the token.", async (context) => {
   const general = `${token}-general`;
   const endpoints = { compat_chat: true };
   const home = makeFolder(context);
@@ -286,12 +286,12 @@ test("A gateway that does not know a token of this configuration is a problem th
     );
     assert.ok(!printed.includes(general) && !printed.includes(changed));
   }
-  // One that is asked too often with a wrong token says so instead.
+  // After too many wrong tokens the gateway answers with 429 instead of 401.
   for (let count = 0; count < 10; count += 1) await knowsToken(address, changed);
   assert.match((await judge(changed, general)).lineOf("port")!, /^problem .* does not know gateway\.http\.auth_token/);
 });
 
-test("Whoever has the port and not the store is shown no token, however much it looks like a gateway.", async (context) => {
+test("A server that has the port but not the store is sent no token, even if it looks like a gateway.", async (context) => {
   const folder = makeFolder(context);
   const shown: (string | undefined)[] = [];
   const squatter = createHttpServer(({ headers }, response) => {
@@ -304,7 +304,7 @@ test("Whoever has the port and not the store is shown no token, however much it 
   const remedy = "if it is yours, it uses another store; else stop it, or choose another port";
   const expected = `problem  port: whoever answers at http://127.0.0.1:${port} does not have this store open, so it was sent no token; ${remedy}`;
   assert.equal(await judge(), expected);
-  // A gateway that is gone leaves its lock open.
+  // A gateway that has stopped leaves its lock file behind, unlocked.
   const store = createSqliteStore({ file: join(folder, ".portico/portico.db") });
   await store.claim();
   await store.close();
@@ -317,8 +317,8 @@ test("Whoever has the port and not the store is shown no token, however much it 
 });
 
 test(
-  "Where this user may not read the store's lock, whoever has the port is shown no token, which is a warning.",
-  { skip: process.platform === "win32" && "there are no such modes" },
+  "If the user may not read the store's lock, the server at the port is sent no token, which is a warning.",
+  { skip: process.platform === "win32" && "Windows has no such file modes" },
   async (context) => {
     const folder = makeFolder(context);
     const gateway = await startGateway(context, {}, folder);
@@ -336,7 +336,7 @@ test(
   },
 );
 
-test("A gateway that another folder has started without a file does not know the token of this one.", async (context) => {
+test("A gateway that was started in another folder without a file does not know this folder's token.", async (context) => {
   const folder = makeFolder(context);
   const { file } = readOrCreateToken(join(folder, ".portico"));
   const { address } = await startGateway(context, { sessions: { store: "memory:" } });
@@ -351,7 +351,7 @@ test("A gateway that another folder has started without a file does not know the
   assert.ok(text.startsWith(`the gateway at ${address} does not know the token in ${file}, `));
 });
 
-test("A unix socket is free, or our own gateway is on it, or something stands in its place.", async (context) => {
+test("A unix socket may be free, or used by a gateway, or its path may be something else.", async (context) => {
   const folder = makeFolder(context);
   const at = (path: string) => ({
     http: { bind: `unix:${path}`, auth_token: token, endpoints: { compat_chat: true } },
@@ -372,13 +372,13 @@ test("A unix socket is free, or our own gateway is on it, or something stands in
   assert.ok(statSync(join(folder, "folder")).isDirectory());
 });
 
-test("With both endpoints off there is no port to look at.", async (context) => {
+test("With both endpoints disabled there is no port to check.", async (context) => {
   const { code, lineOf } = await examine(makeFolder(context), { http: { auth_token: token } });
   assert.equal(code, 0);
   assert.match(lineOf("port")!, /^warning .*no endpoint is on.*gateway\.http\.endpoints/);
 });
 
-test("Each adapter is made and its server asked: who cannot be reached or refuses the key is a problem.", async (context) => {
+test("Each adapter is created and its server asked: one that is unreachable or refuses the key is a problem.", async (context) => {
   const upstream = await startGateway(context, {});
   const bare = createHttpServer((_request, response) => response.writeHead(404).end());
   const port = await listen(context, bare);
@@ -411,7 +411,7 @@ test("Each adapter is made and its server asked: who cannot be reached or refuse
   assert.match(offline.lineOf("adapter down")!, /^ok .*type openai, ready$/);
 });
 
-test("Of a server whose TLS does not fit it is said what to change, and not to look at the network.", async (context) => {
+test("A TLS mismatch is reported with what to change, not as a network problem.", async (context) => {
   const plain = await listen(
     context,
     createHttpServer((_request, response) => response.end()),
@@ -434,7 +434,7 @@ test("Of a server whose TLS does not fit it is said what to change, and not to l
   );
 });
 
-test("What a server says neither steers the terminal nor passes for a line of the doctor's.", async (context) => {
+test("A server's text can neither control the terminal nor imitate a line of doctor.", async (context) => {
   const message = "\u001b]0;mine\u0007\u001b[2J\nok       port: all is well\u009b31m";
   const upstream = createHttpServer((_request, response) => {
     response.writeHead(400, { "content-type": "application/json" }).end(JSON.stringify({ error: { message } }));
@@ -447,7 +447,7 @@ test("What a server says neither steers the terminal nor passes for a line of th
   assert.equal(printed.split("\n").filter((line) => line.startsWith("ok       port: ")).length, 1);
 });
 
-test("What cannot even be looked at is a problem like any other.", async (context) => {
+test("What cannot be checked at all is a problem like any other.", async (context) => {
   const folder = makeFolder(context);
   symlinkSync(".portico", join(folder, ".portico"));
   writeFileSync(
@@ -465,7 +465,7 @@ test("What cannot even be looked at is a problem like any other.", async (contex
   assert.match(lineOf("adapter mine") ?? "", /^problem .*cannot be closed: stuck/);
 });
 
-test("Whoever is silent is not waited for: the doctor is done within five seconds.", async (context) => {
+test("A silent server is not waited for: doctor ends within five seconds.", async (context) => {
   const folder = makeFolder(context);
   const silent = createServer((socket) => void context.after(() => socket.destroy()));
   const port = await listen(context, silent);

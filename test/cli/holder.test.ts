@@ -1,4 +1,4 @@
-/** Whether a gateway has a store, as another process can tell. */
+/** Whether a gateway holds a store, as another process can see. */
 import assert from "node:assert/strict";
 import { chmodSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { makeFolder } from "../gateway.ts";
 import { whileClosed } from "./stranger.ts";
 
-test("A store is held while a gateway has it, free before and afterwards, and one that is no file gives no sign.", async (context) => {
+test("A store is held while a gateway has it, free before and afterwards, and unknown if it is not a file.", async (context) => {
   const folder = makeFolder(context);
   const file = join(folder, "portico.db");
   assert.equal(readHolding(`sqlite:${file}`), "free");
@@ -23,8 +23,8 @@ test("A store is held while a gateway has it, free before and afterwards, and on
 });
 
 test(
-  "Where the lock may not be looked at, nobody can tell whether the store is held.",
-  { skip: process.platform === "win32" && "there are no such modes" },
+  "If the lock may not be read, it is unknown whether the store is held.",
+  { skip: process.platform === "win32" && "Windows has no such file modes" },
   async (context) => {
     const folder = makeFolder(context);
     const file = join(folder, "portico.db");

@@ -44,12 +44,21 @@ function createScreen({ isInteractive = false } = {}) {
     exit: (code) => void exits.push(code),
   };
   const pass = (ms: number) => void (nowMs += ms);
-  /** As who reads the first line sends them. */
+  /** Sends signals as soon as the first line is printed. */
   const signals = shown.promise.then(() => stop.promise);
-  return { terminal, printed, complained, heard: complaints.reached, exits, pass, early: stop.promise, signals };
+  return {
+    terminal,
+    printed,
+    complained,
+    complaintsReached: complaints.reached,
+    exits,
+    pass,
+    early: stop.promise,
+    signals,
+  };
 }
 
-/** Counts, and tells when it has come to a number. */
+/** A counter; `reached` resolves when it has come to a number. */
 function createSteps() {
   let count = 0;
   let wake: (() => void) | undefined;
@@ -72,7 +81,7 @@ function writeSettings(name: string, http: object): string {
   return name;
 }
 
-/** Unless told otherwise its gateway must not be reloaded. */
+/** By default its gateway must not be reloaded. */
 function createRuntime(open: (config: Config) => Promise<Omit<Running, "reload"> & Partial<Running>>): Runtime {
   const reload = () => assert.fail("the gateway may not be reloaded");
   return {
@@ -95,7 +104,7 @@ for (const [args, message] of [
   [["check", "file.json"], "Unexpected argument 'file.json'. See 'portico check --help'."],
   [["help", "chekc"], "Unknown command 'chekc'. Did you mean 'check'? See 'portico help'."],
 ] as const) {
-  test(`'portico ${args.join(" ")}' is not understood, and the answer helps.`, async () => {
+  test(`'portico ${args.join(" ")}' is refused with a helpful message.`, async () => {
     const { terminal, complained } = createScreen();
     assert.equal(await run(args, terminal, nobody), 2);
     assert.deepEqual(complained, [message]);
@@ -124,7 +133,7 @@ test("'portico', 'portico help' and 'portico --help' list the commands.", async 
   }
 });
 
-/** Every line fits into a terminal of the usual width. */
+/** Checks that every line fits into a terminal of the usual width. */
 function assertNarrow(printed: readonly string[]): void {
   const lines = printed.flatMap((text) => text.split("\n"));
   assert.deepEqual(
@@ -133,7 +142,7 @@ function assertNarrow(printed: readonly string[]): void {
   );
 }
 
-test("A long line of help goes on below where it began, and no option is torn from its value.", async () => {
+test("A long line of help is indented below its beginning, and no option is separated from its value.", async () => {
   const { terminal, printed } = createScreen();
   await run(["chat", "--help"], terminal, nobody);
   assert.match(
@@ -143,8 +152,8 @@ test("A long line of help goes on below where it began, and no option is torn fr
   assert.match(printed.join(), /^ {2}--url URL {10}The gateway .* or\n {21}unix:\/path\.$/m);
 });
 
-test("Where npm or npx runs it, the next command is told as that one takes it.", async () => {
-  for (const [env, told] of [
+test("When npm or npx runs it, the next command is printed in the form for that.", async () => {
+  for (const [env, command] of [
     [{}, "portico start"],
     [{ npm_package_name: "portico" }, "npm start"],
     [{ npm_package_name: "another" }, "portico start"],
@@ -154,12 +163,12 @@ test("Where npm or npx runs it, the next command is told as that one takes it.",
     const file = join(folder, `init-${Object.values(env).join()}.json`);
     const here = { ...terminal, env };
     assert.equal(await run(["init", file], here, nobody), 0);
-    const dashes = told.startsWith("npm ") ? " --" : "";
-    assert.ok(printed.join().endsWith(`Start it: ${told}${dashes} --config ${file}`), printed.join());
+    const dashes = command.startsWith("npm ") ? " --" : "";
+    assert.ok(printed.join().endsWith(`Start it: ${command}${dashes} --config ${file}`), printed.join());
   }
 });
 
-test("At a terminal a signal drains and ends with 0; one that follows at once is the same wish; a later one ends at once.", async () => {
+test("At a terminal a signal drains and ends with 0; one that follows at once is ignored; a later one ends at once.", async () => {
   for (const [signal, code] of [
     ["SIGINT", 130],
     ["SIGTERM", 143],
@@ -215,7 +224,7 @@ test("A signal during the start ends it at once, but SIGHUP is remembered until 
   assert.equal(await ended, 0);
 });
 
-test("SIGHUP reads the configuration of a service again, and the open gateway goes on with it.", async () => {
+test("SIGHUP reads the configuration of a service again, and the open gateway continues with it.", async () => {
   const { terminal, printed, signals } = createScreen();
   const events: string[] = [];
   const reloaded = createSteps();
@@ -241,8 +250,8 @@ test("SIGHUP reads the configuration of a service again, and the open gateway go
   assert.match(printed[1]!, /^Reloaded: new requests see the new configuration, .*\nPortico \S+ listens on http/);
 });
 
-test("A gateway that cannot go on with a configuration after all goes on as before.", async () => {
-  const { terminal, complained, signals, heard } = createScreen();
+test("A gateway that cannot apply a configuration continues as before.", async () => {
+  const { terminal, complained, signals, complaintsReached } = createScreen();
   const runtime = createRuntime(async () => ({
     address: "http://127.0.0.1:8600",
     reload: () => Promise.reject(new Error("The adapter 'agent' cannot be used: it is gone")),
@@ -251,7 +260,7 @@ test("A gateway that cannot go on with a configuration after all goes on as befo
   const ended = run(["start"], terminal, runtime);
   const send = await signals;
   send("SIGHUP");
-  await heard(1);
+  await complaintsReached(1);
   assert.deepEqual(complained, [
     "The adapter 'agent' cannot be used: it is gone\nThe gateway continues with its old configuration.",
   ]);
@@ -283,8 +292,8 @@ test("SIGHUP with another address opens a new gateway when the turns of the old 
   );
 });
 
-test("SIGHUP with a wrong configuration, or with an adapter that cannot be made, tells every problem and changes nothing.", async () => {
-  const { terminal, complained, signals, heard } = createScreen();
+test("SIGHUP with a wrong configuration, or an unusable adapter, lists every problem and changes nothing.", async () => {
+  const { terminal, complained, signals, complaintsReached } = createScreen();
   let opened = 0;
   let faults: readonly Problem[] = [];
   const runtime: Runtime = {
@@ -299,7 +308,7 @@ test("SIGHUP with a wrong configuration, or with an adapter that cannot be made,
   const send = await signals;
   writeSettings("breaking.json", { prot: 1, bind: "nowhere" });
   send("SIGHUP");
-  await heard(1);
+  await complaintsReached(1);
   assert.match(
     complained[0]!,
     /^The configuration in .*breaking\.json has 2 problems:\n.*prot.*\n.*bind.*\nThe gateway continues with its old configuration\.$/,
@@ -307,7 +316,7 @@ test("SIGHUP with a wrong configuration, or with an adapter that cannot be made,
   writeSettings("breaking.json", {});
   faults = [{ path: "gateway.adapters.agent", message: "there is no such program" }];
   send("SIGHUP");
-  await heard(2);
+  await complaintsReached(2);
   assert.match(
     complained[1]!,
     /gateway\.adapters\.agent: there is no such program\nThe gateway continues with its old configuration\.$/,
@@ -317,7 +326,7 @@ test("SIGHUP with a wrong configuration, or with an adapter that cannot be made,
   assert.equal(await ended, 0);
 });
 
-test("A configuration with which the gateway cannot start again gives way to the one before.", async () => {
+test("A configuration with which the gateway cannot restart is replaced by the previous one.", async () => {
   const { terminal, complained, signals } = createScreen();
   const binds: string[] = [];
   const opened = createSteps();
@@ -342,7 +351,7 @@ test("A configuration with which the gateway cannot start again gives way to the
   assert.equal(await ended, 0);
 });
 
-test("Whoever stops a gateway while it reloads stops it.", async () => {
+test("A gateway that is stopped while it reloads stops.", async () => {
   const { terminal, signals } = createScreen();
   const closing = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
@@ -381,7 +390,7 @@ for (const [code, sentence] of [
     "gateway.http.bind: this machine has no address 127.0.0.1; choose one of its own, or 127.0.0.1 (--bind).",
   ],
 ] as const) {
-  test(`A listener that fails with ${code} is explained by the key that mends it.`, async () => {
+  test(`A listener that fails with ${code} is explained with the key that solves it.`, async () => {
     const { terminal, complained } = createScreen();
     const failing = createRuntime(() =>
       Promise.reject(Object.assign(new Error("listen"), { code, syscall: "listen" })),
@@ -391,7 +400,7 @@ for (const [code, sentence] of [
   });
 }
 
-test("A store that cannot be opened is told as the reason.", async () => {
+test("A store that cannot be opened is reported as the reason.", async () => {
   const { terminal, complained } = createScreen();
   assert.equal(
     await run(

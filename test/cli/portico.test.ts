@@ -1,4 +1,4 @@
-/** The executable, as a shell meets it. */
+/** The executable, as a shell runs it. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -27,7 +27,7 @@ import { noStranger, runAsStranger } from "./stranger.ts";
 const root = mkdtempSync(join(tmpdir(), "portico-cli-"));
 after(() => rmSync(root, { recursive: true, force: true }));
 
-/** What needs no process of its own. */
+/** Runs commands that need no process of their own. */
 function portico(folder: string, args: readonly string[], env?: Scene["env"]): Promise<Ended> {
   return runHere(folder, args, env && { env });
 }
@@ -42,7 +42,7 @@ function write(folder: string, file: unknown, name = "portico.json"): void {
 
 const token = "sk-test-0123456789abcdef";
 
-test("With another server in the environment turns go there, and the curl line has a place for one of its models.", async () => {
+test("With another server in the environment turns go there, and the curl line has a placeholder for the model.", async () => {
   const given = { OPENAI_API_KEY: "sk-other-0123456789", OPENAI_BASE_URL: "http://127.0.0.1:1/v1" };
   const started = begin(newFolder(), ["start", "--port", "0"], { env: given });
   const text = await started.said("curl ");
@@ -55,7 +55,7 @@ test("With another server in the environment turns go there, and the curl line h
   assert.match(text, /^Try it, with one of its models instead of MODEL:\n {2}curl .*"model":"MODEL"/m);
 });
 
-test("A port in use is one sentence that names the key, and no unseen token is left behind.", async () => {
+test("A port in use is reported in one sentence with the key, and no token that was not shown is left behind.", async () => {
   const folder = newFolder();
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -71,7 +71,7 @@ test("A port in use is one sentence that names the key, and no unseen token is l
   assert.throws(() => statSync(join(folder, ".portico/token")), { code: "ENOENT" });
 });
 
-test("A configuration with problems does not start, and every problem is on the standard error.", async () => {
+test("A configuration with problems does not start, and every problem is printed to standard error.", async () => {
   const folder = newFolder();
   write(folder, { gateway: { http: { prot: 1, bind: "nowhere" } } });
   const { code, stdout, stderr } = await portico(folder, ["start"]);
@@ -83,7 +83,7 @@ test("A configuration with problems does not start, and every problem is on the 
   );
 });
 
-test("Overrides are held against the rules of the file.", async () => {
+test("Overrides are checked by the rules of the file.", async () => {
   const { code, stderr } = await portico(newFolder(), ["start", "--port", "lots", "--bind", "nowhere"]);
   assert.equal(code, 1);
   assert.match(stderr, /^ {2}--port: found the string "lots"; allowed: an integer from 0 to 65535$/m);
@@ -91,21 +91,21 @@ test("Overrides are held against the rules of the file.", async () => {
   assert.doesNotMatch(stderr, /gateway\.http/);
 });
 
-test("What is wrong in the file, and not on the command line, is named as it stands in the file.", async () => {
+test("A problem in the file, and not on the command line, is named by its key.", async () => {
   const folder = newFolder();
   write(folder, { gateway: { http: { auth_token: token, port: "lots", bind: "nowhere" } } });
   const { stderr } = await portico(folder, ["start", "--port", "0"]);
   assert.match(stderr, /^The configuration in .* has a problem:\n {2}gateway\.http\.bind: found the string "nowhere"/);
 });
 
-test("A danger that the command line brings is named by its option.", async () => {
+test("A risky setting on the command line is named by its option.", async () => {
   const started = begin(newFolder(), ["start", "--port", "0", "--bind", "0.0.0.0"]);
   await started.said("curl ");
   started.signal("SIGTERM");
   assert.match((await started.ended).complained, /^warning: --bind: 0\.0\.0\.0 can be reached from other machines/m);
 });
 
-test("A local Ollama is taken with a model that it has, which the first request names.", async (context) => {
+test("A local Ollama is used with a model that it has, which the first request names.", async (context) => {
   const asked: (string | undefined)[] = [];
   const ollama = createHttpServer(({ url }, response) => {
     asked.push(url);
@@ -123,7 +123,7 @@ test("A local Ollama is taken with a model that it has, which the first request 
   assert.match(said, /-d '\{"model":"mistral:7b",/);
 });
 
-test("Who answers too late, or never comes to an end, is not waited for.", async (context) => {
+test("A server that answers too late, or never finishes, is not waited for.", async (context) => {
   const sockets = new Set<Socket>();
   const slow = createHttpServer((_request, response) => void response.write('{"models":'));
   slow.on("connection", (socket) => void sockets.add(socket)).listen(0, "127.0.0.1");
@@ -140,7 +140,7 @@ test("Who answers too late, or never comes to an end, is not waited for.", async
   assert.ok(sockets.size > 0);
 });
 
-test("init writes a file for its owner alone that check accepts, and never overwrites it.", async () => {
+test("init writes a file, readable by its owner only, that check accepts, and never overwrites it.", async () => {
   const folder = newFolder();
   const made = await portico(folder, ["init"]);
   assert.equal(made.code, 0, made.stderr);
@@ -153,7 +153,7 @@ test("init writes a file for its owner alone that check accepts, and never overw
   const { gateway } = JSON.parse(checked.stdout) as { gateway: { http: { auth_token: string }; data_dir: string } };
   assert.equal(gateway.http.auth_token, "***");
   assert.equal(gateway.data_dir, join(folder, ".portico"));
-  // What it offers in comments is right too.
+  // What it offers in comments is valid too.
   writeFileSync(file, text.replaceAll(/^( *)\/\/ (?=["} ])/gm, "$1"));
   const whole = await portico(folder, ["check"], {
     NOTES_APP_TOKEN: `${token}-notes`,
@@ -180,13 +180,13 @@ test("check finds the file through PORTICO_CONFIG and lists warnings.", async ()
   assert.match(stderr, /other\.json is valid\.$/m);
 });
 
-test("A config file that is named but not there is a problem.", async () => {
+test("A config file that is named but does not exist is a problem.", async () => {
   const { code, stderr } = await portico(newFolder(), ["check", "--config", "gone.json"]);
   assert.equal(code, 1);
   assert.match(stderr, /gone\.json: the config file cannot be read \(ENOENT\); write one with `portico init`, or name/);
 });
 
-test("A config file that is a folder, or that may not be read, is a problem with a remedy of its own.", async (context) => {
+test("A config file that is a folder, or may not be read, is a problem with its own remedy.", async (context) => {
   const folder = makeFolder(context);
   const named = await portico(folder, ["check", "--config", "."]);
   assert.equal(named.code, 1);
@@ -203,7 +203,7 @@ test("A config file that is a folder, or that may not be read, is a problem with
   );
 });
 
-test("init says what to do where it may not write.", { skip: noStranger }, async (context) => {
+test("init says what to do if it may not write.", { skip: noStranger }, async (context) => {
   const folder = makeFolder(context);
   chmodSync(folder, 0o555);
   const { code, stderr } = await runAsStranger(folder, "init");
@@ -218,8 +218,8 @@ test("init says what to do where it may not write.", { skip: noStranger }, async
 });
 
 test(
-  "In a folder that was deleted only what needs it fails, and says so.",
-  { skip: process.platform === "win32" && "a folder in use stays" },
+  "In a deleted folder only commands that need it fail, and say so.",
+  { skip: process.platform === "win32" && "Windows does not delete a folder in use" },
   async (context) => {
     const folder = makeFolder(context);
     const gone = join(folder, "gone");
@@ -245,7 +245,7 @@ test(
   },
 );
 
-test("check makes every adapter on trial, and names the one that cannot be made.", async () => {
+test("check creates every adapter on trial, and names those that cannot be created.", async () => {
   const folder = newFolder();
   const adapters = {
     agent: { type: "command", argv: ["/no/such/program"] },
@@ -269,7 +269,7 @@ test("check makes every adapter on trial, and names the one that cannot be made.
 });
 
 test(
-  "An output that cannot be written is a failure that is told.",
+  "Output that cannot be written is reported as a failure.",
   { skip: !existsSync("/dev/full") && "this machine has no /dev/full" },
   async () => {
     const full = openSync("/dev/full", "w");
@@ -285,7 +285,7 @@ test(
   },
 );
 
-test("check without a file makes nothing.", async () => {
+test("check without a file creates nothing.", async () => {
   const folder = newFolder();
   assert.equal((await portico(folder, ["check"])).code, 0);
   assert.throws(() => statSync(join(folder, ".portico")), { code: "ENOENT" });
@@ -297,7 +297,7 @@ test("schema prints JSON.", async () => {
   assert.equal((JSON.parse(stdout) as { title: string }).title, "Portico configuration");
 });
 
-test("A Node that is too old is told in one sentence.", async (context) => {
+test("A Node version that is too old is reported in one sentence.", async (context) => {
   const preload = join(newFolder(), "old.cjs");
   writeFileSync(
     preload,
@@ -308,7 +308,7 @@ test("A Node that is too old is told in one sentence.", async (context) => {
   const { code, stdout, stderr } = await run();
   assert.equal(code, 1);
   assert.equal(stdout, "");
-  // Who has run `npm start` is not sent back to it.
+  // A user who has run `npm start` is not told to run it.
   assert.equal(
     (await run({ npm_package_name: "portico", npm_lifecycle_event: "start" })).stderr,
     "Portico needs Node 24 or newer, and this is Node 12.22.12: install Node 24, or let this checkout bring its own with " +

@@ -1,4 +1,4 @@
-/** The command line within this process, on a terminal that remembers what was said. */
+/** The command line within this process, on a terminal that records its output. */
 import assert from "node:assert/strict";
 import { PassThrough, Readable } from "node:stream";
 import type { Runtime } from "../../src/cli/runtime.ts";
@@ -12,26 +12,26 @@ export interface Ended {
   readonly complained: string;
 }
 
-/** What a command line meets, where it is not what every other meets. */
+/** The surroundings of a command, where they differ from the default. */
 export interface Scene {
-  /** What is piped into it. */
+  /** The standard input. */
   readonly input?: string;
   readonly env?: Terminal["env"];
   readonly runtime?: Runtime;
 }
 
-/** A command that runs. */
+/** A running command. */
 export interface Begun {
   readonly ended: Promise<Ended>;
-  /** What it has printed by the time the text appears. */
+  /** Resolves with what it has printed when the text appears. */
   said(text: string): Promise<string>;
-  /** Where it listens, once it does. */
+  /** Its address, once it listens. */
   address(): Promise<string>;
-  /** What a shell would send it. */
+  /** Sends a signal as a shell would. */
   signal(signal: Signal): void;
 }
 
-/** A terminal that nobody sits at, in a folder. */
+/** A terminal without input, in a folder. */
 export function createTerminalIn(folder: string): Terminal {
   return {
     folder,
@@ -45,7 +45,7 @@ export function createTerminalIn(folder: string): Terminal {
     isInteractive: false,
     onSignal: () => {},
     outlastOutput: () => {},
-    exit: () => assert.fail("nothing ends the process"),
+    exit: () => assert.fail("the process may not exit"),
   };
 }
 
@@ -54,12 +54,12 @@ export function portico(folder: string, ...args: readonly string[]): Promise<End
   return runIn(folder, args);
 }
 
-/** The same, in a scene of the test's own. */
+/** The same, in surroundings of the test's own. */
 export function runIn(folder: string, args: readonly string[], scene?: Scene): Promise<Ended> {
   return begin(folder, args, scene).ended;
 }
 
-/** The same, told as that of a process is. */
+/** The same, with the result in the form of a process. */
 export async function runHere(folder: string, args: readonly string[], scene?: Scene): Promise<Program> {
   const { code, printed, complained } = await runIn(folder, args, scene);
   return { code, stdout: toLines(printed), stderr: toLines(complained) };
@@ -69,7 +69,7 @@ function toLines(text: string): string {
   return text === "" ? "" : `${text}\n`;
 }
 
-/** Begins `portico ARGS` in a folder. */
+/** Starts `portico ARGS` in a folder. */
 export function begin(folder: string, args: readonly string[], { input = "", env = {}, runtime }: Scene = {}): Begun {
   const complained: string[] = [];
   const output = new PassThrough();

@@ -1,4 +1,4 @@
-/** `portico sessions …` on a store whose file is damaged: what is said of it, and what can still be saved. */
+/** `portico sessions …` on a store whose file is damaged: what is reported, and what can still be saved. */
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { portico } from "./screen.ts";
 const marked = "the words that tell where this turn stands";
 const pageBytes = 4_096;
 
-/** A store with a session of 301 turns, of which the 101st has the words. */
+/** A store with a session of 301 turns, of which the 101st contains the marked text. */
 async function makeStore(context: TestContext) {
   const folder = makeFolder(context);
   writeConfig(folder, toConfig({ adapters: { echo: { type: "echo" } } }));
@@ -26,7 +26,7 @@ async function makeStore(context: TestContext) {
   return { folder, file, session: before.session! };
 }
 
-/** Takes away what the page holds in which a text stands, as a disk does that has lost it. */
+/** Zeroes the page that contains a text, like a disk that has lost it. */
 function losePage(file: string, text: string): void {
   const bytes = readFileSync(file);
   const at = bytes.indexOf(text);
@@ -39,7 +39,7 @@ const damaged =
   "The session store cannot be read: its file is damaged. Stop the gateway, " +
   "save what can be read with `portico sessions export`, and restore a backup.";
 
-test("what can be read no further is told with its cause, and what was read before can be taken in elsewhere", async (context) => {
+test("a read error is reported with its cause, and what was exported before it can be imported elsewhere", async (context) => {
   const { folder, file, session } = await makeStore(context);
   losePage(file, marked);
   const cause = `(${file}: database disk image is malformed)`;
@@ -64,7 +64,7 @@ test("what can be read no further is told with its cause, and what was read befo
   assert.ok(Number(turns) >= 50 && Number(turns) <= 100, taken.printed);
 });
 
-test("an archive is not left behind where nothing of it could be read", async (context) => {
+test("no archive is left behind when nothing could be read", async (context) => {
   const { folder, file } = await makeStore(context);
   losePage(file, "conv_");
   const { code, complained } = await portico(folder, "sessions", "export", "--out", "saved.jsonl");
@@ -80,7 +80,7 @@ for (const [how, harm] of [
   ["cut off", (file: string) => truncateSync(file, 10 * pageBytes)],
   ["without the page of its keys", (file: string) => losePage(file, "hint_key")],
 ] as const) {
-  test(`a file ${how} cannot be opened, and that it is damaged is told to whoever tries`, async (context) => {
+  test(`a file ${how} cannot be opened, and every command reports that it is damaged`, async (context) => {
     const { folder, file } = await makeStore(context);
     harm(file);
     const expected = `The session store ${file} is damaged: database disk image is malformed. ${remedy}`;

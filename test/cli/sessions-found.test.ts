@@ -1,4 +1,4 @@
-/** What `portico sessions` finds without a session's id: turns outside of sessions, and sessions by whose they are. */
+/** What `portico sessions` finds without a session's id: turns outside of sessions, and sessions by their user. */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { type Ended, runIn } from "./screen.ts";
 
 const runtime: Runtime = {
   adapterOptions: async () => adapterOptions,
-  tryAdapters: () => assert.fail("no adapter may be made"),
+  tryAdapters: () => assert.fail("no adapter may be created"),
   open: () => assert.fail("no gateway may be started"),
 };
 
@@ -23,7 +23,7 @@ interface Place {
   sessions(...args: readonly string[]): Promise<Ended>;
 }
 
-/** A store as a gateway has it open, and the command line beside it. */
+/** A store that a gateway has open, and the command line next to it. */
 function makePlace(context: TestContext): Place {
   const folder = makeFolder(context);
   const settings = { gateway: { http: { auth_token: "sk-test-0123456789abcdef" } } };
@@ -33,7 +33,7 @@ function makePlace(context: TestContext): Place {
   return { folder, store, sessions: (...args) => runIn(folder, ["sessions", ...args], { runtime }) };
 }
 
-test("what is kept outside of sessions is listed on demand, and the list of sessions says that it is there", async (context) => {
+test("turns outside of sessions are listed on request, and the list of sessions mentions them", async (context) => {
   const { store, sessions } = makePlace(context);
   assert.equal((await sessions("list", "--outside")).complained, "Nothing is stored outside of sessions.");
   const [inSession] = await keepThread(store, 1);
@@ -48,11 +48,11 @@ test("what is kept outside of sessions is listed on demand, and the list of sess
   const outside = await sessions("list", "--outside");
   assert.match(outside.printed, new RegExp(`^${root.id} +alice +2 .*Why is the sky blue`, "m"));
   assert.doesNotMatch(outside.printed, /conv_/);
-  const [told] = JSON.parse((await sessions("list", "--outside", "--json")).printed);
-  assert.deepEqual([told.id, told.turns], [root.id, 2]);
+  const [listed] = JSON.parse((await sessions("list", "--outside", "--json")).printed);
+  assert.deepEqual([listed.id, listed.turns], [root.id, 2]);
 });
 
-test("a turn outside of sessions is shown, exported and deleted by its id or as a chat completion, with all that follows it", async (context) => {
+test("a turn outside of sessions is shown, exported and deleted by either id, with everything that follows it", async (context) => {
   const { folder, store, sessions } = makePlace(context);
   const root = makeTurn({});
   await store.commit({ turns: [root] });
@@ -78,7 +78,7 @@ test("a turn outside of sessions is shown, exported and deleted by its id or as 
   assert.equal((await store.readPath(right.id)).length, 3);
 });
 
-test("a turn of a session leads to its session", async (context) => {
+test("the id of a turn in a session is refused with the session's id", async (context) => {
   const { store, sessions } = makePlace(context);
   const [first] = await keepThread(store, 1);
   for (const command of ["show", "export", "delete"]) {
@@ -125,7 +125,7 @@ test("the sessions of a user are listed, shown, exported and deleted, of every o
   assert.deepEqual(idsIn((await sessions("list", "--user", "ann")).printed), ofAnn);
 });
 
-test("an import tells how many sessions came without their hints, and gives them back when they are free", async (context) => {
+test("an import reports how many sessions came without their hints, and restores hints that are free again", async (context) => {
   const { store, sessions } = makePlace(context);
   const [first] = await keepThread(store, 1);
   await sessions("export", "--out", "backup.jsonl");

@@ -1,4 +1,4 @@
-/** `portico sessions …`, on a store of its own and beside a running gateway's connection. */
+/** `portico sessions …`, on a store of its own and next to a running gateway's connection. */
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ import { keepBelow, keepThread, makeTurn, toCreate } from "../stores/making.ts";
 
 const runtime: Runtime = {
   adapterOptions: async () => adapterOptions,
-  tryAdapters: () => assert.fail("no adapter may be made"),
+  tryAdapters: () => assert.fail("no adapter may be created"),
   open: () => assert.fail("no gateway may be started"),
 };
 
@@ -25,7 +25,7 @@ function sessions(folder: string, ...args: readonly string[]): Promise<Ended> {
   return runIn(folder, ["sessions", ...args], { runtime });
 }
 
-function makeHouse(context: TestContext, more: object = {}): { readonly folder: string; readonly file: string } {
+function makePlace(context: TestContext, more: object = {}): { readonly folder: string; readonly file: string } {
   const folder = makeFolder(context);
   const settings = { gateway: { http: { auth_token: "sk-test-0123456789abcdef" }, sessions: more } };
   writeFileSync(join(folder, "portico.json"), JSON.stringify(settings), { mode: 0o600 });
@@ -40,7 +40,7 @@ function openBeside(context: TestContext, file: string, now?: () => Date): Sessi
 }
 
 test("sessions are listed as a table, newest activity first, or as JSON", async (context) => {
-  const { folder, file } = makeHouse(context);
+  const { folder, file } = makePlace(context);
   let at = Date.parse("2026-01-01T00:00:00Z");
   const store = openBeside(context, file, () => new Date(at));
   const [first] = await keepThread(store, 2);
@@ -71,8 +71,8 @@ test("sessions are listed as a table, newest activity first, or as JSON", async 
   assert.match((await sessions(folder, "list", "--limit", "1", "--after", "conv_bob")).printed, /alice/);
 });
 
-test("a session is shown to read, with its branches, and cannot steer the terminal", async (context) => {
-  const { folder, file } = makeHouse(context);
+test("a session is printed readably with its branches, and cannot control the terminal", async (context) => {
+  const { folder, file } = makePlace(context);
   const store = openBeside(context, file);
   const [first, second] = await keepThread(store, 2);
   const branch = await keepBelow(store, first!, {
@@ -113,8 +113,8 @@ test("a session is shown to read, with its branches, and cannot steer the termin
   assert.match(unknown.complained, /conv_gone/);
 });
 
-test("what is exported on one machine and imported on another is the same there", async (context) => {
-  const here = makeHouse(context);
+test("an archive that is exported on one machine and imported on another is the same there", async (context) => {
+  const here = makePlace(context);
   const [first] = await keepThread(openBeside(context, here.file), 3);
   const out = await sessions(here.folder, "export", "--out", "backup.jsonl");
   assert.equal(out.code, 0);
@@ -122,7 +122,7 @@ test("what is exported on one machine and imported on another is the same there"
   assert.equal(statSync(archive).mode & 0o777, 0o600);
   assert.equal((await sessions(here.folder, "export", "--out", "backup.jsonl")).code, 1);
 
-  const there = makeHouse(context);
+  const there = makePlace(context);
   const taken = await sessions(there.folder, "import", archive);
   assert.equal(taken.printed, "Imported 1 sessions and 3 turns.");
   const again = await sessions(there.folder, "import", archive);
@@ -131,7 +131,7 @@ test("what is exported on one machine and imported on another is the same there"
 
   const cut = readFileSync(archive, "utf8").split("\n").slice(0, 3).join("\n");
   writeFileSync(archive, cut);
-  const empty = makeHouse(context);
+  const empty = makePlace(context);
   const refused = await sessions(empty.folder, "import", archive);
   assert.equal(refused.code, 1);
   assert.match(refused.complained, /cut off/);
@@ -140,9 +140,9 @@ test("what is exported on one machine and imported on another is the same there"
 });
 
 test("an archive can be piped from one command into the next", async (context) => {
-  const here = makeHouse(context);
+  const here = makePlace(context);
   await keepThread(openBeside(context, here.file), 2);
-  const there = makeHouse(context);
+  const there = makePlace(context);
   const executable = fileURLToPath(new URL("../../bin/portico.js", import.meta.url));
   const env = { PATH: process.env["PATH"] ?? "", OLLAMA_HOST: "127.0.0.1:1" };
   const exporting = spawn(process.execPath, [executable, "sessions", "export"], { cwd: here.folder, env });
@@ -157,11 +157,11 @@ test("an archive can be piped from one command into the next", async (context) =
   assert.equal(said, "Imported 1 sessions and 2 turns.\n");
 });
 
-test("an archive may come from a pipe with a name", { skip: process.platform === "win32" }, async (context) => {
-  const here = makeHouse(context);
+test("an archive may come from a named pipe", { skip: process.platform === "win32" }, async (context) => {
+  const here = makePlace(context);
   await keepThread(openBeside(context, here.file), 2);
   await sessions(here.folder, "export", "--out", "backup.jsonl");
-  const there = makeHouse(context);
+  const there = makePlace(context);
   const pipe = join(there.folder, "pipe");
   execFileSync("sh", ["-c", 'mkfifo "$0"', pipe]);
   const writing = spawn("sh", ["-c", 'cat "$0" > "$1"', join(here.folder, "backup.jsonl"), pipe]);
@@ -169,8 +169,8 @@ test("an archive may come from a pipe with a name", { skip: process.platform ===
   assert.equal((await sessions(there.folder, "import", pipe)).printed, "Imported 1 sessions and 2 turns.");
 });
 
-test("deleted sessions are gone for a gateway that runs beside, and unknown ones are told", async (context) => {
-  const { folder, file } = makeHouse(context);
+test("deleted sessions are gone for a gateway that runs at the same time, and unknown ones are reported", async (context) => {
+  const { folder, file } = makePlace(context);
   const store = openBeside(context, file);
   const [first] = await keepThread(store, 2);
   assert.equal((await store.readPath(first!.id)).length, 1);
@@ -182,8 +182,8 @@ test("deleted sessions are gone for a gateway that runs beside, and unknown ones
   assert.equal(await store.findTurn("alice", first!.id), undefined);
 });
 
-test("prune applies the configured retention and tells what went", async (context) => {
-  const { folder, file } = makeHouse(context, { ttl: "1h" });
+test("prune applies the configured retention and prints what was deleted", async (context) => {
+  const { folder, file } = makePlace(context, { ttl: "1h" });
   const store = createSqliteStore({ file, now: () => new Date("2026-01-01T00:00:00Z") });
   const long = "x".repeat(1_000_000);
   const turn = makeTurn({ session: "conv_old", input: [{ type: "message", role: "user", content: long }] });
@@ -196,8 +196,8 @@ test("prune applies the configured retention and tells what went", async (contex
   assert.equal((await sessions(folder, "prune")).printed, "Deleted 0 sessions and 0 turns.");
 });
 
-test("to look makes nothing, and a store in memory has nothing to see", async (context) => {
-  const { folder, file } = makeHouse(context);
+test("reading commands create no store, and report a store in memory as empty", async (context) => {
+  const { folder, file } = makePlace(context);
   for (const args of [["list"], ["prune"]]) {
     const { code, complained } = await sessions(folder, ...args);
     assert.equal(code, 0);
@@ -205,15 +205,15 @@ test("to look makes nothing, and a store in memory has nothing to see", async (c
   }
   assert.equal((await sessions(folder, "list", "--json")).printed, "[]");
   assert.equal(existsSync(file), false);
-  const memory = makeHouse(context, { store: "memory:" });
+  const memory = makePlace(context, { store: "memory:" });
   const { code, complained } = await sessions(memory.folder, "list");
   assert.equal(code, 0);
   assert.match(complained, /^There is nothing to see: the store is "memory:"/);
 });
 
-test("where there is no store, whoever wanted something of it has failed", async (context) => {
-  const { folder, file } = makeHouse(context);
-  const memory = makeHouse(context, { store: "memory:" });
+test("commands that need a store fail if there is none", async (context) => {
+  const { folder, file } = makePlace(context);
+  const memory = makePlace(context, { store: "memory:" });
   writeFileSync(join(memory.folder, "backup.jsonl"), "");
   for (const args of [["show", "conv_1"], ["export"], ["export", "--out", "new.jsonl"], ["delete", "conv_1"]]) {
     assert.equal((await sessions(folder, ...args)).code, 1, args.join(" "));
@@ -245,7 +245,7 @@ for (const [args, message] of [
   [["list", "--json=yes"], "The option '--json' takes no value."],
   [["list", "--jsno"], "Unknown option '--jsno'. Did you mean '--json'? See 'portico sessions list --help'."],
 ] as const) {
-  test(`'portico sessions ${args.join(" ")}' is not understood, and the answer helps`, async (context) => {
+  test(`'portico sessions ${args.join(" ")}' is refused with a helpful message`, async (context) => {
     assert.deepEqual(await sessions(makeFolder(context), ...args), { code: 2, printed: "", complained: message });
   });
 }

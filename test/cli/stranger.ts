@@ -1,14 +1,14 @@
-/** Another user of the machine, for whom what is closed stays closed. */
+/** Another user of the machine, for whom file modes apply. */
 import { execFile, spawnSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { compiled } from "../compiled.ts";
 import { type Ended, executable } from "../whole/program.ts";
 
-/** A user who has nothing here; on most systems its name is nobody. */
+/** A user without any rights here; on most systems its name is nobody. */
 const nobody = 65_534;
 
-/** Acts while a file or a folder is closed. Whoever is root, whom nothing is closed to, steps down meanwhile. */
+/** Runs while a file or a folder is closed. Root, for whom no mode applies, becomes another user meanwhile. */
 export async function whileClosed<Result>(path: string, act: () => Result | Promise<Result>): Promise<Result> {
   const isRoot = process.geteuid?.() === 0;
   const { mode } = statSync(path);
@@ -24,21 +24,21 @@ export async function whileClosed<Result>(path: string, act: () => Result | Prom
 
 const asStranger = process.geteuid?.() === 0 ? { uid: nobody, gid: nobody } : {};
 
-/** What was compiled for it is its own. */
+/** Its own compile cache. */
 const compiledForIt = join(compiled, "stranger");
 
-/** Why nothing can be run as somebody for whom modes count; false where it can be. */
+/** Why nothing can be run as a user for whom modes apply; false if it can. */
 export const noStranger =
   process.platform === "win32"
-    ? "there are no such modes"
-    : spawnSync(process.execPath, [executable, "--version"], asStranger).status !== 0 && "a stranger may not run it";
+    ? "Windows has no such file modes"
+    : spawnSync(process.execPath, [executable, "--version"], asStranger).status !== 0 && "another user may not run it";
 
-/** Makes something the stranger's own. */
+/** Makes the other user the owner. */
 export function giveAway(path: string): void {
   if (process.geteuid?.() === 0) chownSync(path, nobody, nobody);
 }
 
-/** Runs `portico ARGS` in a folder, in a process of its own. Whoever is root, whom nothing is closed to, lets nobody run it. */
+/** Runs `portico ARGS` in a folder, in a process of its own; if this is root, as the other user. */
 export function runAsStranger(folder: string, ...args: readonly string[]): Promise<Ended> {
   mkdirSync(compiledForIt, { recursive: true });
   giveAway(compiledForIt);

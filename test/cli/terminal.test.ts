@@ -1,4 +1,4 @@
-/** Who answers at an address is asked with a start's patience. */
+/** How the terminal probes an address at a start. */
 import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -16,7 +16,7 @@ async function listen(context: TestContext, answer: RequestListener): Promise<st
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("What is answered as JSON is read, and anything else, nobody or silence is nothing.", async (context) => {
+test("A probe returns a JSON answer, and nothing for any other answer, a refused connection or silence.", async (context) => {
   const address = await listen(context, (request, response) => {
     if (request.url === "/list") response.end('{"models":[]}');
     else if (request.url === "/page") response.end("<html>");
@@ -25,7 +25,7 @@ test("What is answered as JSON is read, and anything else, nobody or silence is 
     else if (request.url === "/gone") response.writeHead(404).end('{"models":[]}');
   });
   const { probe, outlastOutput } = createTerminal();
-  // The tests' own output stays theirs.
+  // The tests' own output must not be affected.
   outlastOutput();
   const asked = ["list", "page", "gone", "half", "other", "silent"].map((path) => probe(`${address}/${path}`));
   const nobody = probe(`http://127.0.0.1:${await findFreePort()}/list`);

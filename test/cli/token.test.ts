@@ -1,4 +1,4 @@
-/** `portico token …`: tokens made, digested and changed. */
+/** `portico token …`: making, hashing and rotating tokens. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ function digestOf(token: string): string {
   return createHash("sha256").update(token).digest("hex");
 }
 
-test("token make prints a token, its digest, and a line that the config file takes.", async (context) => {
+test("token make prints a token, its digest, and a line for the config file.", async (context) => {
   const folder = makeFolder(context);
   const { code, printed } = await portico(folder, "token", "make", "--name", "notes");
   const [, token = "", sha256, line = ""] =
@@ -28,7 +28,7 @@ test("token make prints a token, its digest, and a line that the config file tak
   assert.equal((await portico(folder, "token", "make", "--name", "default")).code, 2);
 });
 
-test("token hash digests what is on the standard input, with or without a line break.", async (context) => {
+test("token hash digests the standard input, with or without a line break.", async (context) => {
   const digest = digestOf("sk-test-0123456789abcdef");
   const program = runProgram(context, makeFolder(context), "token", "hash");
   program.child.stdin?.end("sk-test-0123456789abcdef");
@@ -48,15 +48,15 @@ test("token hash refuses a token among the arguments, and does not repeat it.", 
   assert.doesNotMatch(complained, /sk-secret/);
 });
 
-test("token rotate puts a new token in the place of the generated one, for its owner alone.", async (context) => {
+test("token rotate replaces the generated token, readable by its owner only.", async (context) => {
   const folder = makeFolder(context);
   const { token, file } = readOrCreateToken(join(folder, ".portico"));
   const { code, printed } = await portico(folder, "token", "rotate");
   assert.equal(code, 0);
-  const kept = readFileSync(file, "utf8");
-  assert.match(kept, /^sk-portico-[0-9a-f]{48}\n$/);
-  assert.notEqual(kept.trim(), token);
-  assert.ok(printed.startsWith(`${kept.trim()}  (shown only now; stored in ${file})\n`));
+  const stored = readFileSync(file, "utf8");
+  assert.match(stored, /^sk-portico-[0-9a-f]{48}\n$/);
+  assert.notEqual(stored.trim(), token);
+  assert.ok(printed.startsWith(`${stored.trim()}  (shown only now; stored in ${file})\n`));
   assert.match(printed, /restarted; a service also on SIGHUP/);
   assert.equal(statSync(file).mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(join(folder, ".portico")), ["token"]);
@@ -70,7 +70,7 @@ test("token rotate has nothing to change before the first start.", async (contex
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test("token rotate tells how to change the tokens of a config file, and leaves it alone.", async (context) => {
+test("token rotate says how to change the tokens of a config file, and does not change it.", async (context) => {
   const folder = makeFolder(context);
   const text = JSON.stringify({ gateway: { http: { auth_token: "sk-test-0123456789abcdef" } } });
   writeFileSync(join(folder, "portico.json"), text, { mode: 0o600 });
@@ -81,7 +81,7 @@ test("token rotate tells how to change the tokens of a config file, and leaves i
   assert.deepEqual(readdirSync(folder), ["portico.json"]);
 });
 
-test("What token rotate says is so: an old and a new token may have one name.", async (context) => {
+test("An old and a new token may have the same name, as token rotate says.", async (context) => {
   const folder = makeFolder(context);
   const tokens = ["sk-old-0123456789abcdef", "sk-new-0123456789abcdef"].map((token) => ({ name: "notes", token }));
   writeFileSync(join(folder, "portico.json"), JSON.stringify({ gateway: { http: { tokens } } }), { mode: 0o600 });
