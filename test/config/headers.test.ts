@@ -1,4 +1,7 @@
-/** What adapters would send as headers, and tokens that callers must send so: what HTTP cannot carry is told at the start. */
+/**
+ * Values that adapters send as headers, and tokens that callers send in headers: invalid ones are reported at the
+ * start.
+ */
 import assert from "node:assert/strict";
 import test from "node:test";
 import { adapterOptions } from "../../src/adapters/index.ts";
@@ -34,7 +37,7 @@ for (const [options, place, fault] of wrong) {
   });
 }
 
-test("Headers and the key among the options of a provider's package are held to the same.", async () => {
+test("Headers and the key in the options of a provider's package are checked by the same rules.", async () => {
   const options = { apiKey: "sk-secret\n", headers: { "x-a": "b\n" }, credentials: { privateKey: "a\nb\n" } };
   const file = withHttp({}, { adapters: { main: { type: "ai-sdk", package: "p", options } } });
   assert.deepEqual(await problemsOf(file, { adapterOptions }), [
@@ -43,12 +46,12 @@ test("Headers and the key among the options of a provider's package are held to 
   ]);
 });
 
-test("What a header can carry is taken as it is, an empty key too.", async () => {
+test("Valid header values are accepted unchanged, an empty key too.", async () => {
   const main = { type: "openai", api_key: "", organization: "größe 1", headers: { "X-Team_1": "a, b; c=\t1" } };
   assert.deepEqual(await problemsOf(withHttp({}, { adapters: { main } }), { adapterOptions }), []);
 });
 
-test("A token that ends with a line end could never be presented, so it is told at the start.", async () => {
+test("A token that ends with a line break could never be sent, so it is reported at the start.", async () => {
   const tokens = [{ name: "app", token: `${longToken}-app\n` }];
   const file = { gateway: { auth: { token: "${TOKEN}" }, http: { auth_token: ` ${longToken}-http`, tokens } } };
   assert.deepEqual(await problemsOf(file, { env: { TOKEN: `${longToken}\n` } }), [
@@ -58,7 +61,7 @@ test("A token that ends with a line end could never be presented, so it is told 
   ]);
 });
 
-test("White space around a secret in a file is no part of it.", async () => {
+test("White space around a secret in a file is removed.", async () => {
   const main = { type: "openai", api_key: { file: "/run/key" } };
   const { config } = await load(withHttp({ auth_token: { file: "/run/token" } }, { adapters: { main } }), {
     adapterOptions,
@@ -68,7 +71,7 @@ test("White space around a secret in a file is no part of it.", async () => {
   assert.equal(config.adapters["main"]?.options["api_key"], "sk-upstream");
 });
 
-test("A key of the environment that is found without a file is taken without white space around it.", async () => {
+test("White space around a key in the environment is removed.", async () => {
   const probe = async () => undefined;
   const found = await detectAdapter({ env: { OPENAI_API_KEY: " \n", ANTHROPIC_API_KEY: "sk-b\n" }, probe });
   assert.equal(found.adapter["api_key"], "sk-b");

@@ -1,4 +1,4 @@
-/** What a right configuration comes to. */
+/** How a valid configuration is read. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
@@ -23,7 +23,7 @@ test("The specification's configuration is complete with bind, port, auth_token 
   assert.deepEqual(config.http.endpoints, { compatChat: true, compatResponses: false });
 });
 
-test("A file that says nothing but a token gets every default.", async () => {
+test("A file with only a token gets every default.", async () => {
   const { config, warnings } = await load(withHttp({}));
   assert.deepEqual(config, {
     file: "/etc/portico/portico.json",
@@ -100,7 +100,7 @@ test("A file that says nothing but a token gets every default.", async () => {
   assert.deepEqual(warnings, []);
 });
 
-test("Without a file both endpoints and the console are on, and the data folder is in the current one.", async () => {
+test("Without a file both endpoints and the console are enabled, and the data folder is in the current one.", async () => {
   const { config } = await loadConfig({ folder: "/home/me", generatedToken: longToken }, surroundings());
   assert.deepEqual(config.http.endpoints, { compatChat: true, compatResponses: true });
   assert.equal(config.http.console, true);
@@ -110,7 +110,7 @@ test("Without a file both endpoints and the console are on, and the data folder 
   );
 });
 
-test("Relative paths start from the folder of the config file.", async () => {
+test("Relative paths are resolved from the folder of the config file.", async () => {
   const { config } = await load(
     withHttp({ bind: "unix:run/portico.sock" }, { data_dir: "../data", sessions: { store: "sqlite:turns.db" } }),
   );
@@ -119,12 +119,12 @@ test("Relative paths start from the folder of the config file.", async () => {
   assert.equal(config.sessions.store, "sqlite:/etc/portico/turns.db");
 });
 
-test("A string may hold several environment variables, and $${ is a plain ${.", async () => {
+test("A string may contain several environment variables, and $${ is a plain ${.", async () => {
   const { config } = await load(withHttp({ auth_token: "${A}-${B}-$${A}-tail" }), { env: { A: "first", B: "second" } });
   assert.equal(config.http.authToken, "first-second-${A}-tail");
 });
 
-test("A secret may stand in a file beside the config file, without its last newline.", async () => {
+test("A secret may be in a separate file, whose last newline is ignored.", async () => {
   const files = new Map([
     ["/etc/portico/secrets/token", `${longToken}\n`],
     ["/run/key", "sk-upstream\r\n"],
@@ -156,12 +156,12 @@ test("Comments and trailing commas are allowed, and // inside a string is text."
   assert.deepEqual(config.http.cors.origins, ["https://a.example"]);
 });
 
-test("A fault after a comment of several lines is told with its own line and column.", async () => {
+test("A syntax error after a multi-line comment is reported with the correct line and column.", async () => {
   const [problem] = await problemsOf('/* one\n two */ {\n  // three\n  "gateway": ]\n}');
   assert.match(problem!.message, /line 4, column 14/);
 });
 
-test("A named token is kept as its digest, opens every endpoint unless it says which, and may have its own rate and turns.", async () => {
+test("A named token is stored as its digest, opens every endpoint by default, and may have its own limits.", async () => {
   const sha256 = "AB".repeat(32);
   const { config } = await load(
     withHttp({
@@ -198,7 +198,7 @@ test("The only adapter is the default one.", async () => {
   assert.equal(reason, "type echo, configured");
 });
 
-test("Names of the operator's choice, and an adapter's own options, stay as they are written.", async () => {
+test("Names that the operator chooses, and an adapter's own options, are not converted.", async () => {
   const adapters = { local_one: { type: "echo", models: { my_parrot: "green_parrot" }, delay_ms: 5 } };
   const { config } = await load(withHttp({}, { adapters, models: { "gpt_4_*": "local_one" } }));
   assert.deepEqual(Object.keys(config.adapters), ["local_one"]);
@@ -222,7 +222,7 @@ for (const bind of [
   });
 }
 
-test("Overrides stand above the file and are held against the same rules.", async () => {
+test("Overrides take precedence over the file and are checked by the same rules.", async () => {
   const { config } = await load(withHttp({ port: 1 }), { overrides: { bind: "::1", port: 0 } });
   assert.deepEqual([config.http.bind, config.http.port], ["::1", 0]);
   const problems = await problemsOf(withHttp({}), { overrides: { port: "many" } });
@@ -232,7 +232,7 @@ test("Overrides stand above the file and are held against the same rules.", asyn
   );
 });
 
-test("Dangerous settings are warned of.", async () => {
+test("Risky settings cause warnings.", async () => {
   const file = withHttp(
     {
       bind: "0.0.0.0",
@@ -263,7 +263,7 @@ test("Dangerous settings are warned of.", async () => {
   );
 });
 
-test("A store may be in Redis; its password is a secret like any other.", async () => {
+test("A store may be in Redis, and its password is treated as a secret.", async () => {
   const urls = [
     "redis://h",
     "rediss://me:a%2Fb@[::1]:6380/15?prefix=a.b-c",
@@ -283,7 +283,7 @@ test("A store may be in Redis; its password is a secret like any other.", async 
   }
 });
 
-test("A console that nothing listens for, or that has little to show, is told.", async () => {
+test("A console without a listener, or with little to show, causes a warning.", async () => {
   const endpoints = { compat_chat: true };
   const warningsOf = async (http: object, gateway = {}) =>
     (await load(withHttp({ console: true, ...http }, gateway))).warnings.map(
@@ -298,7 +298,7 @@ test("A console that nothing listens for, or that has little to show, is told.",
   assert.deepEqual(await warningsOf({ endpoints }, { auth: { token: `${longToken}-general` } }), []);
 });
 
-test("Who may connect to a socket is asked for in vain where none is listened on.", async () => {
+test("A socket mode without a unix socket causes a warning.", async () => {
   const warn = async (http: object) =>
     (await load(withHttp({ socket_mode: "660", ...http }))).warnings.map(({ path, message }) => `${path}: ${message}`);
   assert.deepEqual(await warn({}), [
@@ -307,7 +307,7 @@ test("Who may connect to a socket is asked for in vain where none is listened on
   assert.deepEqual(await warn({ bind: "unix:/run/portico/door.sock" }), []);
 });
 
-test("A file that only refers to its secrets may be read by others.", async () => {
+test("A file that only refers to its secrets may be readable by others.", async () => {
   const { warnings } = await load(withHttp({ auth_token: "${TOKEN}" }), {
     env: { TOKEN: longToken },
     modeOf: () => 0o644,
@@ -315,7 +315,7 @@ test("A file that only refers to its secrets may be read by others.", async () =
   assert.deepEqual(warnings, []);
 });
 
-test("What stands in an open file is a secret by its name, its form or its place in a URL or among arguments.", async () => {
+test("Secrets in a readable file are recognised by name, form, or position in a URL or among arguments.", async () => {
   const placeOf = async (adapter: object) => {
     const gateway = { adapters: { main: adapter } };
     const { warnings } = await load(withHttp({ auth_token: "${TOKEN}" }, gateway), {
@@ -355,7 +355,7 @@ test("The effective configuration shows no secret.", async () => {
   assert.match(text, /https:\/\/\*\*\*@host\/v1/);
 });
 
-test("What an adapter passes on to others hides its secrets, whatever their names, lists and arguments look like.", () => {
+test("Secrets in an adapter's options are hidden, whatever their names, lists and arguments look like.", () => {
   const options = {
     apikey: "sk-1",
     "API-KEY": "sk-2",
@@ -398,7 +398,7 @@ test("What an adapter passes on to others hides its secrets, whatever their name
   });
 });
 
-test("The example of docs/configuration.md is a right configuration.", async () => {
+test("The example in docs/configuration.md is a valid configuration.", async () => {
   const page = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
   const [, example] = /```json\n([\s\S]*?)```/.exec(page) ?? [];
   const { config, warnings } = await load(example, {

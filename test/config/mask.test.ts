@@ -1,4 +1,4 @@
-/** What `portico check` shows of a configuration that holds secrets of every kind. */
+/** What `portico check` shows of a configuration with secrets of every kind. */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { portico } from "../cli/screen.ts";
 import { makeFolder } from "../gateway.ts";
 import { load, longToken, withHttp } from "./surroundings.ts";
 
-test("What came through a reference is shown as it is written, and never as what it stands for.", async () => {
+test("A reference is shown as it is written, never as its value.", async () => {
   const adapters = {
     main: {
       type: "openai",
@@ -54,7 +54,7 @@ test("`portico check` names the file of a secret, and not the secret.", async (c
   assert.doesNotMatch(printed, /hush/);
 });
 
-test("Of an adapter's own options what is shown has a name of a place or of a choice.", () => {
+test("Of an adapter's own options only those are shown whose names denote places or choices.", () => {
   const options = {
     connectionString: "hush",
     auth: { bearer: "hush", type: "oauth" },
@@ -87,7 +87,7 @@ test("Of an adapter's own options what is shown has a name of a place or of a ch
   });
 });
 
-test("Secrets are found in URLs, arguments, headers and connection strings, and other words stay.", () => {
+test("Secrets are found in URLs, arguments, headers and connection strings, and other text is kept.", () => {
   for (const [text, shown] of [
     ["https://h/v1?api-version=2&sig=hush&code=hush#x", "https://h/v1?api-version=2&sig=***&code=***#x"],
     ["https://me:hush@h/v1", "https://***@h/v1"],
@@ -140,7 +140,7 @@ test("Secrets are found in URLs, arguments, headers and connection strings, and 
   }
 });
 
-test("What follows an option among arguments is hidden where that names a secret or a user.", () => {
+test("The argument after an option is hidden if the option names a secret or a user.", () => {
   for (const [before, text, shown] of [
     ["--api-key", "hush hush", "***"],
     ["--auth", "hush", "***"],
@@ -154,14 +154,14 @@ test("What follows an option among arguments is hidden where that names a secret
   }
 });
 
-test("A choice and the name of a model are shown, whatever they look like.", () => {
+test("Choices and names of models are shown, whatever they look like.", () => {
   const models = { "token-model": "small", large: "sk-2-large-model" };
   const main = { type: "openai", max_tokens_field: "max_tokens", model: "sk-2-large-model", models };
   const settings = { gateway: { adapters: { main } } };
   assert.deepEqual(maskSecrets(settings), settings);
 });
 
-test("The work of hiding grows with the text and no faster.", () => {
+test("Hiding secrets takes linear time.", () => {
   const pieces = [
     "a",
     " ",

@@ -34,7 +34,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "(the file): not valid JSON: line 1, column 13: expected a value, but something else is here",
   ],
   [
-    "an open string",
+    "an unclosed string",
     '{\n"gateway": "sk-secret\n}',
     "(the file): not valid JSON: line 2, column 12: this string is not closed",
   ],
@@ -43,7 +43,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     '{"gateway": "\\q"}',
     "(the file): not valid JSON: line 1, column 13: this string has a character that must be escaped, or an invalid escape",
   ],
-  ["an open comment", "{} /* and so on", "(the file): not valid JSON: line 1, column 4: this comment is not closed"],
+  [
+    "an unclosed comment",
+    "{} /* and so on",
+    "(the file): not valid JSON: line 1, column 4: this comment is not closed",
+  ],
   [
     "something after the end",
     "{} {}",
@@ -68,7 +72,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     noToken,
   ],
   [
-    "an unknown key that is near to none",
+    "an unknown key that resembles no other",
     withHttp({}, { quux: 1 }),
     `gateway.quux: unknown key; known in gateway: ${gatewayKeys}`,
   ],
@@ -217,7 +221,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     'gateway.http.tokens[0].expires_at: found the string "2030-01-31"; allowed: a date and time like "2030-01-31T00:00:00Z"',
   ],
   [
-    "an expiry that never comes",
+    "an expiry in a month that does not exist",
     named({ expires_at: "2030-13-31T00:00:00Z" }),
     'gateway.http.tokens[0].expires_at: found the string "2030-13-31T00:00:00Z"; allowed: a date and time that exists',
   ],
@@ -242,7 +246,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.http.tokens[0].limits.burst: has no effect without 'requests_per_minute' beside it",
   ],
   [
-    "tokens that are no list",
+    "tokens that are not a list",
     withHttp({ tokens: { app: "x" } }),
     "gateway.http.tokens: found an object; allowed: a list",
   ],
@@ -257,7 +261,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.http.limits.max_messages: found 0; allowed: an integer from 1 to 2147483647",
   ],
   [
-    "a timer that no clock can run",
+    "a timer that is too long",
     withHttp({ limits: { heartbeat_ms: 1e12 } }),
     "gateway.http.limits.heartbeat_ms: found 1000000000000; allowed: an integer from 1 to 2147483647",
   ],
@@ -297,7 +301,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.adapters.main.proxy: found 3; allowed: a string or false",
   ],
   [
-    "a key that is no string",
+    "a key that is not a string",
     withHttp({}, { adapters: { main: { type: "openai", api_key: ["sk-secret"] } } }),
     "gateway.adapters.main.api_key: found a list; allowed: a string",
   ],
@@ -307,7 +311,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     'gateway.adapters["my model"].models.a: found 1; allowed: a string that is not empty',
   ],
   [
-    "a default adapter that is not there",
+    "a default adapter that does not exist",
     withHttp({}, { adapters: { main: { type: "echo" } }, default_adapter: "other" }),
     'gateway.default_adapter: found the string "other"; allowed: main',
   ],
@@ -322,12 +326,12 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.default_adapter: missing; required with several adapters: a, b",
   ],
   [
-    "a model for an adapter that is not there",
+    "a model for an adapter that does not exist",
     withHttp({}, { adapters: { main: { type: "echo" } }, models: { "gpt-*": "openai" } }),
     'gateway.models["gpt-*"]: found the string "openai"; allowed: main',
   ],
   [
-    "a fallback to an adapter that is not there",
+    "a fallback to an adapter that does not exist",
     withHttp({}, { adapters: { a: { type: "echo", fallback: ["c"] }, b: { type: "echo" } }, default_adapter: "a" }),
     'gateway.adapters.a.fallback[0]: found the string "c"; allowed: b',
   ],
@@ -342,22 +346,22 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     'gateway.sessions.ttl: found the string "30"; allowed: a time like "90s", "15m", "24h" or "30d", or "never"',
   ],
   [
-    "a store that is not known",
+    "an unknown store",
     withHttp({}, { sessions: { store: "mysql://me:secret@host" } }),
     'gateway.sessions.store: found the string "mysql://***@host"; allowed: "memory:", "sqlite:" and a file, or "redis://" and a server',
   ],
   [
-    "a Redis with a database that has a name",
+    "a Redis with a named database",
     withHttp({}, { sessions: { store: "redis://me:secret@host/turns" } }),
     `gateway.sessions.store: found the string "redis://***@host/turns"; allowed: ${redisForm}`,
   ],
   [
-    "a Redis cluster with a node that has no name",
+    "a Redis cluster with an unnamed node",
     withHttp({}, { sessions: { store: "redis://me:secret@one:7000,,two:7001?replicas=1" } }),
     `gateway.sessions.store: found the string "redis://***@one:7000,,two:7001?replicas=1"; allowed: ${redisForm}`,
   ],
   [
-    "a Redis with a number of replicas that is none",
+    "a Redis with an invalid number of replicas",
     withHttp({}, { sessions: { store: "redis://host?replicas=all" } }),
     `gateway.sessions.store: found the string "redis://host?replicas=all"; allowed: ${redisForm}`,
   ],
@@ -367,12 +371,12 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     `gateway.sessions.store: found the string "rediss://***@host"; allowed: ${redisForm}`,
   ],
   [
-    "a hint that is not known",
+    "an unknown hint",
     withHttp({}, { sessions: { hints: ["cookie"] } }),
     'gateway.sessions.hints[0]: found the string "cookie"; allowed: "user" or "header:" and the name of a header',
   ],
   [
-    "a log level that is not known",
+    "an unknown log level",
     withHttp({}, { log: { level: "loud" } }),
     'gateway.log.level: found the string "loud"; allowed: "silent", "error", "info"',
   ],
@@ -387,12 +391,12 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.data_dir: is not a valid reference to the environment; write ${NAME}, or $${ for ${ itself",
   ],
   [
-    "a port out of the environment",
+    "a port from the environment",
     withHttp({ port: "${PORT}" }),
     'gateway.http.port: found the string "${PORT}"; allowed: an integer from 0 to 65535',
   ],
   [
-    "a secret file that is not there",
+    "a secret file that does not exist",
     withHttp({ auth_token: { file: "gone" } }),
     "gateway.http.auth_token: refers to the file /etc/portico/gone, which cannot be read (ENOENT)",
   ],
@@ -407,7 +411,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.http.auth_token.mode: unknown key; a reference to a file has only the key 'file'",
   ],
   [
-    "a file reference where no secret is",
+    "a file reference for a value that is not a secret",
     withHttp({ bind: { file: "a" } }),
     "gateway.http.bind: found an object; allowed: a string",
   ],
@@ -423,7 +427,7 @@ for (const [mistake, file, ...expected] of mistakes) {
   });
 }
 
-test("A secret file that is empty is named, with its folder.", async () => {
+test("An empty secret file is reported with its full path.", async () => {
   for (const text of ["", " \n"]) {
     assert.deepEqual(await problemsOf(withHttp({ auth_token: { file: "secret" } }), { readText: () => text }), [
       {
@@ -434,7 +438,7 @@ test("A secret file that is empty is named, with its folder.", async () => {
   }
 });
 
-test("All problems of a file are told at once.", async () => {
+test("All problems of a file are reported at once.", async () => {
   const many = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`x${index}`, index]));
   const problems = await problemsOf({
     gateway: { http: { ...many, port: "no", bind: "nowhere", auth_token: "${GONE}" }, adapters: { a: { type: "?" } } },
@@ -442,7 +446,7 @@ test("All problems of a file are told at once.", async () => {
   assert.equal(problems.length, 24);
 });
 
-test("No message holds a secret.", async () => {
+test("No message contains a secret.", async () => {
   const secret = "sk-very-secret";
   const problems = await problemsOf(
     {

@@ -18,7 +18,7 @@ interface Form {
 
 const schema = toJsonSchema(adapterOptions) as Form & Readonly<Record<string, unknown>>;
 
-/** Every key with its path as the documentation writes it, and its form. */
+/** Every key with its path as the documentation writes it, and its schema. */
 function* keysOf(form: Form, path: string): Generator<readonly [path: string, form: Form]> {
   for (const [key, inner] of Object.entries(form.properties ?? {})) {
     const place = path === "" ? key : `${path}.${key}`;
@@ -48,16 +48,16 @@ test("Every key of the file has a description.", () => {
   );
 });
 
-test("What has a pattern says in words what fits it, as no operator should have to read one.", () => {
-  const untold: unknown[] = [];
+test("Every pattern has a title that describes in words what matches it.", () => {
+  const untitled: unknown[] = [];
   JSON.stringify(schema, (_, form) => {
-    if (typeof form?.pattern === "string" && form.title === undefined) untold.push(form);
+    if (typeof form?.pattern === "string" && form.title === undefined) untitled.push(form);
     return form;
   });
-  assert.deepEqual(untold, []);
+  assert.deepEqual(untitled, []);
 });
 
-test("A URL of an adapter that is none is answered with one that would do.", async () => {
+test("An invalid URL of an adapter is refused with an example of a valid one.", async () => {
   const main = { type: "openai", base_url: "api.example.com/v1", proxy: "proxy.example.com" };
   assert.deepEqual(await problemsOf(withHttp({}, { adapters: { main } }), { adapterOptions }), [
     {
@@ -72,7 +72,7 @@ test("A URL of an adapter that is none is answered with one that would do.", asy
   ]);
 });
 
-test("The base URL of an adapter ends before the path that the gateway adds to it.", async () => {
+test("The base URL of an adapter must not contain the path that the gateway adds to it.", async () => {
   const problems = async (base_url: string) => {
     const adapters = { main: { type: "openai", base_url } };
     return (await problemsOf(withHttp({}, { adapters }), { adapterOptions })).map(({ path }) => path);
@@ -90,7 +90,7 @@ test("The base URL of an adapter ends before the path that the gateway adds to i
   }
 });
 
-test("An editor asks for nothing that has a default.", () => {
+test("No key with a default is required.", () => {
   const demanded = keys.flatMap(([path, form]) =>
     [...(form.required ?? []), ...(form.items?.required ?? [])].map((key) => `${path}.${key}`),
   );
@@ -100,7 +100,7 @@ test("An editor asks for nothing that has a default.", () => {
   );
 });
 
-test("A secret may be a string or a file in the editor's eyes too.", () => {
+test("The schema allows a secret to be a string or a file.", () => {
   const secrets = keys.filter(([, form]) => form.anyOf?.some(({ properties }) => properties?.file !== undefined));
   assert.deepEqual(
     secrets.map(([path]) => path),
@@ -108,7 +108,7 @@ test("A secret may be a string or a file in the editor's eyes too.", () => {
   );
 });
 
-test("Every key of the schema stands in docs/configuration.md, with its default.", () => {
+test("Every key of the schema is in docs/configuration.md, with its default.", () => {
   const page = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
   const rows = new Map<string, string | undefined>();
   for (const line of page.split("\n")) {
@@ -127,7 +127,7 @@ test("Every key of the schema stands in docs/configuration.md, with its default.
   );
 });
 
-test("Every limit stands on the page of errors with its key, its default, and a code that there is.", () => {
+test("Every limit is in docs/errors.md with its key, its default, and an existing code.", () => {
   const page = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
   const [, table = ""] = /^## Every limit$(.*?)^## /ms.exec(page) ?? [];
   const codes = new Set([...page.matchAll(/^\| `(\w+)` +\| \d{3} /gm)].map(([, code]) => code));
@@ -140,9 +140,9 @@ test("Every limit stands on the page of errors with its key, its default, and a 
   );
   for (const { key, fallback, code } of rows) {
     const forms = keys.filter(([path]) => path === key).map(([, form]) => String(form.default ?? "none"));
-    assert.ok(forms.length > 0, `${key} is no key`);
+    assert.ok(forms.length > 0, `${key} does not exist`);
     assert.equal(forms[0], fallback, key);
-    assert.ok(code === undefined || codes.has(code), `${key}: ${code} is no code`);
+    assert.ok(code === undefined || codes.has(code), `${key}: the code ${code} does not exist`);
   }
   const listed = new Set(rows.map(({ key }) => key));
   const limits = keys

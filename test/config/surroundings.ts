@@ -1,4 +1,4 @@
-/** A configuration's surroundings for tests: no real environment, no real files, two types of adapters. */
+/** Surroundings of a configuration for tests: no real environment, no real files, two types of adapters. */
 import { Type } from "typebox";
 import { type Loaded, loadConfig, type LoadSurroundings } from "../../src/config/load.ts";
 import { ConfigError, type Problem } from "../../src/config/problem.ts";
@@ -45,7 +45,7 @@ export async function problemsOf(file: unknown, changes?: Partial<LoadSurroundin
   return [];
 }
 
-/** A file that is right but for what is put under `gateway.http`, and beside it. */
+/** A file that is valid except for what is put under `gateway.http`, and next to it. */
 export function withHttp(http: object, gateway: object = {}): object {
   return { gateway: { http: { auth_token: longToken, ...http }, ...gateway } };
 }
