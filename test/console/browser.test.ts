@@ -53,14 +53,14 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     return (await response.json()) as Record<string, unknown>;
   };
 
-  await context.test("a wrong token is refused in the words of the gateway", async () => {
+  await context.test("a wrong token is refused in the gateway's words", async () => {
     await page.goto(`${address}/console`);
     await signIn("sk-wrong");
     await shows("The token is not valid. Check it against the gateway's configuration.");
     assert.equal(await page.evaluate("sessionStorage.length"), 0);
   });
 
-  await context.test("the general token opens the overview, and stands in no address", async () => {
+  await context.test("the general token opens the overview, and never appears in an address", async () => {
     await signIn(general);
     await page.until(`document.querySelector("h1")?.textContent === "Overview"`);
     await shows("Requests to the endpoints");
@@ -70,7 +70,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     assert.equal(await page.evaluate("location.href"), `${address}/console`);
   });
 
-  await context.test("where the endpoints have a token of their own, it asks for that one in words", async () => {
+  await context.test("a separate token for the endpoints is asked for", async () => {
     await page.click("#views a", "Try it");
     await shows("The general token does not open this gateway's endpoints, because");
     await signIn(general);
@@ -79,7 +79,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     await page.until(`document.querySelector("select")?.value === "echo"`);
   });
 
-  await context.test("a conversation streams, and each answer says what the model was shown", async () => {
+  await context.test("a conversation streams, and each answer shows what the model received", async () => {
     const words = "one two three four five six seven eight nine ten eleven twelve";
     await page.evaluate(`{
       window.seen = new Set();
@@ -100,30 +100,27 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     await shows(`-d '{"model":"echo","input":"${words}","stream":true}'`);
   });
 
-  await context.test(
-    "the overview tells what turns took: tokens, times, and how often the adapter was asked",
-    async () => {
-      await page.click("#views a", "Overview");
-      await page.until(`document.querySelector(".figures")?.innerText.includes("38")`);
-      const figures = await page.evaluate(
-        `Object.fromEntries([...document.querySelectorAll(".figures div")].map((each) => each.innerText.split("\\n").filter(Boolean)).map(([name, ...rest]) => [name, rest.join(" ")]))`,
-      );
-      const { Uptime: up, ...others } = figures as Record<string, string>;
-      assert.match(up ?? "", /^\d+ s since \w+ \d+/);
-      assert.equal(others["Turns running"], "0 0 waiting");
-      assert.equal(others["Tokens read"], "38 14 written");
-      const bounds = /^≤ [\d.]+ m?s p95 ≤ [\d.]+ m?s$/;
-      assert.match(others["First byte of a stream, p50"] ?? "", bounds);
-      assert.match(others["Whole turn, p50"] ?? "", bounds);
-      const row = `[...document.querySelectorAll("[data-part=adapters] tbody tr > *")].map((each) => each.innerText)`;
-      const [name, asked, failed, read, written, mean, breaker] = (await page.evaluate(row)) as string[];
-      assert.deepEqual([name, asked, failed, read, written, breaker], ["echo", "2", "0", "38", "14", "Accepts turns"]);
-      assert.match(mean ?? "", /^[\d.]+ m?s$/);
-      await page.click("#views a", "Try it");
-    },
-  );
+  await context.test("the overview shows tokens and times of turns, and how often the adapter was asked", async () => {
+    await page.click("#views a", "Overview");
+    await page.until(`document.querySelector(".figures")?.innerText.includes("38")`);
+    const figures = await page.evaluate(
+      `Object.fromEntries([...document.querySelectorAll(".figures div")].map((each) => each.innerText.split("\\n").filter(Boolean)).map(([name, ...rest]) => [name, rest.join(" ")]))`,
+    );
+    const { Uptime: up, ...others } = figures as Record<string, string>;
+    assert.match(up ?? "", /^\d+ s since \w+ \d+/);
+    assert.equal(others["Turns running"], "0 0 waiting");
+    assert.equal(others["Tokens read"], "38 14 written");
+    const bounds = /^≤ [\d.]+ m?s p95 ≤ [\d.]+ m?s$/;
+    assert.match(others["First byte of a stream, p50"] ?? "", bounds);
+    assert.match(others["Whole turn, p50"] ?? "", bounds);
+    const row = `[...document.querySelectorAll("[data-part=adapters] tbody tr > *")].map((each) => each.innerText)`;
+    const [name, asked, failed, read, written, mean, breaker] = (await page.evaluate(row)) as string[];
+    assert.deepEqual([name, asked, failed, read, written, breaker], ["echo", "2", "0", "38", "14", "Accepts turns"]);
+    assert.match(mean ?? "", /^[\d.]+ m?s$/);
+    await page.click("#views a", "Try it");
+  });
 
-  await context.test("an answer can be stopped, and a failure is told in the words of the gateway", async () => {
+  await context.test("an answer can be stopped, and a failure is shown in the gateway's words", async () => {
     await say("REPEAT 1000 on and on");
     await page.until(
       `document.querySelector(".talk li:last-child .assistant .text")?.textContent.startsWith("on and")`,
@@ -137,7 +134,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
   });
 
   await context.test(
-    "the overview says how they ended, and the page itself has asked for nothing in vain",
+    "the overview shows how turns ended, and the page itself has caused no failed requests",
     async () => {
       await page.click("#views a", "Overview");
       await page.until(`document.querySelector("[data-part=legend]")?.innerText.includes("Failed")`);
@@ -159,7 +156,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
 
   const hostile = `<img src=x onerror="window.hacked = true"><script>window.hacked = true</script>`;
 
-  await context.test("what was said is text and nothing else, also when it looks like markup", async () => {
+  await context.test("messages are shown as text only, even if they look like markup", async () => {
     await say(hostile);
     await page.until(
       `document.querySelector(".talk li:last-child .assistant .text")?.textContent.includes("</script>")`,
@@ -178,7 +175,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     ]);
   });
 
-  await context.test("a conversation stays while its reader looks elsewhere", async () => {
+  await context.test("a conversation is kept while its reader visits other views", async () => {
     await page.click("#views a", "Try it");
     await shows("context 3 items");
     await page.click("#views a", "Sessions");
@@ -186,7 +183,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     await shows("one two three four");
   });
 
-  await context.test("a session is deleted when its reader has confirmed it", async () => {
+  await context.test("a session is deleted after a confirmation", async () => {
     await page.click(".rows a");
     await page.click("button.danger", "Delete…");
     await page.until(`document.querySelector("dialog").open`);
@@ -225,7 +222,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     assert.equal(await page.evaluate(`document.querySelectorAll(".talk > li").length`), 3);
   });
 
-  await context.test("of a session of thousands of turns the newest are shown, and the others on request", async () => {
+  await context.test("a session of thousands of turns shows the newest ones, and earlier ones on request", async () => {
     await importLong(address, 3_000);
     await page.evaluate(`location.hash = "#/sessions/conv_long"`);
     await shows("Show 200 earlier turns of 2,800");
@@ -242,7 +239,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
   });
 
   await context.test(
-    "sessions are listed page by page, each once, and of another owner only when that is wanted",
+    "sessions are listed in pages, each once, and filtered by owner when the filter is applied",
     async () => {
       const names = Array.from({ length: 115 }, (_, index) => `many-${index}`);
       for (const name of names) await ask("/v1/responses", { model: "echo", input: name }, name);
@@ -253,7 +250,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
         `for (let times = 0; times < 3; times += 1) document.querySelector("[data-part=more]").click()`,
       );
       await page.until(`${rows}.length === 100`);
-      // What is only typed is no filter yet.
+      // Text that is only typed does not filter yet.
       await page.type("[data-part=owner]", "nobody");
       await page.click("[data-part=more]");
       await page.until(`document.querySelector("[data-part=more]").hidden`);
@@ -267,12 +264,12 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     },
   );
 
-  await context.test("a session that is talked in while the list is read makes none come twice", async () => {
+  await context.test("a session that is used while the list is read makes no session appear twice", async () => {
     await page.click("#views a", "Overview");
     await page.click("#views a", "Sessions");
     const rows = `document.querySelectorAll(".rows a")`;
     await page.until(`${rows}.length === 50`);
-    // The first time one of the next page is new, the second time none.
+    // The first time one session of the next page is new, the second time none.
     for (let times = 0; times < 2; times += 1) {
       const [before, last] = (await page.evaluate(`[${rows}.length, [...${rows}].at(-1).textContent]`)) as [
         number,
@@ -285,7 +282,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     }
   });
 
-  await context.test("a gateway that goes away is told, and the page goes on when it is back", async () => {
+  await context.test("a gateway that stops is reported, and the page continues when it is back", async () => {
     await portico.close();
     await page.evaluate(`dispatchEvent(new Event("focus"))`);
     await shows("The gateway does not answer. This page recovers by itself as soon as it does.");
@@ -296,19 +293,16 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     await page.until(`document.querySelector("#gone").hidden`);
   });
 
-  await context.test(
-    "a token that was taken away leads back to where one is entered, and is tried no more",
-    async () => {
-      const chatOnly = { compat_chat: true, compat_responses: false };
-      await portico.reload(toSettings(port, chatOnly, "sk-another-0123456789"));
-      await page.evaluate(`dispatchEvent(new Event("focus"))`);
-      await shows("The token is not valid.");
-      await shows("The overview and the sessions need the general token");
-      assert.equal(await page.evaluate(`sessionStorage.getItem("portico operator")`), null);
-    },
-  );
+  await context.test("a revoked token leads back to the sign-in, and is not used again", async () => {
+    const chatOnly = { compat_chat: true, compat_responses: false };
+    await portico.reload(toSettings(port, chatOnly, "sk-another-0123456789"));
+    await page.evaluate(`dispatchEvent(new Event("focus"))`);
+    await shows("The token is not valid.");
+    await shows("The overview and the sessions need the general token");
+    assert.equal(await page.evaluate(`sessionStorage.getItem("portico operator")`), null);
+  });
 
-  await context.test("where only chat completions is on, a conversation goes there", async () => {
+  await context.test("a conversation uses chat completions where only that endpoint is enabled", async () => {
     await page.click("#sign-out");
     await signIn(forEndpoints);
     await page.until(`document.querySelector("select")?.value === "echo"`);
@@ -327,11 +321,11 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
   );
 });
 
-/** Takes in a session with one thread of so many turns. */
+/** Imports a session with one thread of so many turns. */
 async function importLong(address: string, length: number): Promise<void> {
   const headers = { authorization: `Bearer ${general}`, "content-type": "application/x-ndjson" };
   const archive = await (await fetch(`${address}/operator/export`, { headers })).text();
-  // What is older than the store keeps anything would be forgotten at some moment.
+  // Turns older than the retention of the store could be deleted at any time.
   const at = new Date().toISOString();
   const turns = Array.from({ length }, (_, index) => ({
     type: "turn",

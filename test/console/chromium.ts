@@ -11,27 +11,27 @@ import { WebSocket } from "ws";
 const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const program = process.env["CHROMIUM"] ?? places.find((path) => existsSync(path));
 
-/** Why the tests in a browser cannot run here; false where they can. */
+/** Why the tests in a browser cannot run here; false if they can. */
 export const missing = program === undefined ? "no Chromium here (set CHROMIUM to where it is)" : false;
 
 export interface Page {
   goto(url: string): Promise<void>;
   /** The value of an expression, once its promise is fulfilled. */
   evaluate(expression: string): Promise<unknown>;
-  /** Waits until an expression is true in the page, looked at with every frame. */
+  /** Waits until an expression is true in the page, checked with every frame. */
   until(condition: string): Promise<void>;
   /** Waits for an element, found by its selector and a part of its text, and clicks it. */
   click(selector: string, text?: string): Promise<void>;
   /** Puts text into a field as typing would. */
   type(selector: string, text: string): Promise<void>;
-  /** The text of the file of this name that is saved in consequence of an act. */
+  /** Performs an act, and returns the text of the file of this name that is saved because of it. */
   save(name: string, act: () => Promise<void>): Promise<string>;
   send(method: string, params?: object): Promise<Readonly<Record<string, unknown>>>;
-  /** What scripts have complained about, and what the browser has refused to load. */
+  /** Errors of scripts, and what the browser has refused to load. */
   readonly complaints: readonly string[];
 }
 
-/** Opens a browser with an empty profile; it is gone at the end of the tests. */
+/** Opens a browser with an empty profile; it is closed at the end of the tests. */
 export async function openPage(context: Pick<TestContext, "after">): Promise<Page> {
   const profile = mkdtempSync(join(tmpdir(), "portico-chromium-"));
   const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"];
@@ -61,8 +61,8 @@ export async function openPage(context: Pick<TestContext, "after">): Promise<Pag
       const file = join(profile, name);
       await send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: profile, eventsEnabled: true });
       await act();
-      // It has another name until all of it is there.
-      for (const late = performance.now() + patienceMs; !existsSync(file); await wait(20)) {
+      // It has another name until it is complete.
+      for (const late = performance.now() + timeoutMs; !existsSync(file); await wait(20)) {
         if (performance.now() < late) continue;
         const shown = await inPage("Runtime.evaluate", { expression: "document.body.innerText.slice(0, 500)" });
         throw new Error(`${name} was never saved: ${JSON.stringify({ downloads, complaints, shown })}`);
@@ -73,7 +73,7 @@ export async function openPage(context: Pick<TestContext, "after">): Promise<Pag
 }
 
 /** How long anything may take. */
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
 
 type Send = (method: string, params?: object, sessionId?: string) => Promise<Readonly<Record<string, unknown>>>;
 
@@ -91,7 +91,7 @@ function createPage(send: Send): Omit<Page, "complaints" | "save"> {
 
   async function until(condition: string): Promise<void> {
     const found = await evaluate(`new Promise((resolve) => {
-      const late = performance.now() + ${patienceMs};
+      const late = performance.now() + ${timeoutMs};
       const look = () => (${condition}) ? resolve(true)
         : performance.now() > late ? resolve(document.body.innerText) : requestAnimationFrame(look);
       look();
@@ -123,11 +123,11 @@ function createPage(send: Send): Omit<Page, "complaints" | "save"> {
   };
 }
 
-/** Commands go out with a number, and their answers come back with it; what comes without one is an event. */
+/** Commands are sent with a number, and their answers have the same one; a message without one is an event. */
 function createConversation(socket: WebSocket) {
   const waiting = new Map<number, PromiseWithResolvers<Readonly<Record<string, unknown>>>>();
   const complaints: string[] = [];
-  /** What the browser tells of files that it saves. */
+  /** The browser's events about files that it saves. */
   const downloads: string[] = [];
   let last = 0;
   socket.on("message", (bytes: Buffer) => {
@@ -149,7 +149,7 @@ function createConversation(socket: WebSocket) {
   return { send, complaints, downloads };
 }
 
-/** The browser says where it can be talked to. */
+/** Reads from the browser's output where it can be reached. */
 async function readAddress(output: NodeJS.ReadableStream): Promise<string> {
   let text = "";
   for await (const piece of output) {

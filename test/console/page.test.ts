@@ -1,4 +1,4 @@
-/** What the console's files must be: themselves alone, and never more than text of what others say. */
+/** What the console's files must be: self-contained, and safe against markup in other people's text. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ const files = readdirSync(folder).map((name) => ({ name, text: readFileSync(join
 const scripts = files.filter(({ name }) => name.endsWith(".js"));
 const page = files.find(({ name }) => name === "index.html")?.text ?? "";
 
-test("a guest in the house: the page imports its own files alone, and of the core only types", () => {
+test("the page imports only its own files, and types of the core", () => {
   const imports = scripts.flatMap(({ name, text }) =>
     [...text.matchAll(/^(\/\*\* @)?import .* from "([^"]+)"|\bimport\("([^"]+)"\)/gm)].map((match) => ({
       name,
@@ -25,7 +25,7 @@ test("a guest in the house: the page imports its own files alone, and of the cor
   );
 });
 
-test("no script makes markup of text, or text into a script", () => {
+test("no script turns text into markup or code", () => {
   const risky =
     /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|\beval\b|new Function/;
   assert.deepEqual(
@@ -34,13 +34,13 @@ test("no script makes markup of text, or text into a script", () => {
   );
 });
 
-test("the page has no script, style or address of its own that its headers would refuse", () => {
+test("the page has no inline script, style or foreign address that its headers would refuse", () => {
   assert.doesNotMatch(page, /<style|\sstyle=|\son\w+=|<script(?![^>]* src=)|https?:/);
   const linked = [...page.matchAll(/(?:src|href)="console\/([^"]+)"/g)].map(([, name]) => name);
   assert.deepEqual(linked, ["style.css", "main.js"]);
 });
 
-test("whoever listens to the page finds each region by a name of its own, and lists that are lists", () => {
+test("every region has a unique accessible name, and lists keep their role", () => {
   const titles = [...page.matchAll(/aria-labelledby="([^"]+)"/g)].map(
     ([, id]) => new RegExp(`id="${id}"[^>]*>([^<]+)<`).exec(page)?.[1],
   );
@@ -51,7 +51,7 @@ test("whoever listens to the page finds each region by a name of its own, and li
   assert.doesNotMatch(page, /<[ou]l[^>]* role=/);
 });
 
-test("every part of the page that a script asks for is in a template", () => {
+test("every part of the page that a script uses is in a template", () => {
   const asked = scripts.flatMap(({ text }) =>
     [...text.matchAll(/\bpart\([^,()]+, "([^"]+)"/g)].map(([, name = ""]) => name),
   );
@@ -62,7 +62,7 @@ test("every part of the page that a script asks for is in a template", () => {
   );
 });
 
-test("every script opens with a sentence that says what it is for, and is read in one sitting", () => {
+test("every script begins with a sentence that describes it, and has at most 200 lines", () => {
   assert.deepEqual(
     scripts
       .filter(({ text }) => !/^\/\*\* [A-Z].*[^*]\*\/\n/.test(text) || text.split("\n").length > 201)

@@ -1,4 +1,4 @@
-/** The console without a mouse, and for whoever listens to it or reads from right to left. */
+/** The console without a mouse, with a screen reader, and with right-to-left text. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openPortico } from "../../src/index.ts";
@@ -51,11 +51,9 @@ test("The console by keyboard", { skip: missing, timeout: 60_000 }, async (conte
 
   const focused = () => page.evaluate("document.activeElement.textContent") as Promise<string>;
 
-  await context.test(
-    "figures stand on one line, and fields are seen by their edges, on a narrow screen too",
-    async () => {
-      await page.until(`document.querySelector(".figures dd") !== null`);
-      const lines = await page.evaluate(`{
+  await context.test("figures fit on one line, and fields have visible borders, on a narrow screen too", async () => {
+    await page.until(`document.querySelector(".figures dd") !== null`);
+    const lines = await page.evaluate(`{
       const figures = [...document.querySelectorAll(".figures dd")].map(({ firstChild }) => firstChild);
       // As wide as they come.
       figures[3].data = "123,456,789";
@@ -66,30 +64,29 @@ test("The console by keyboard", { skip: missing, timeout: 60_000 }, async (conte
         return range.getClientRects().length;
       });
     }`);
-      assert.deepEqual(lines, [1, 1, 1, 1, 1, 1]);
-      await page.click("#views a", "Sessions");
-      await page.until(`document.querySelector("[data-part=owner]") !== null`);
-      for (const value of ["light", "dark"]) {
-        await page.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value }] });
-        const [edge, ground] = (await page.evaluate(
-          `[getComputedStyle(document.querySelector("[data-part=owner]")).borderTopColor, getComputedStyle(document.body).backgroundColor]`,
-        )) as [string, string];
-        assert.ok(toContrast(edge, ground) >= 3, `${value}: ${edge} on ${ground}`);
-      }
-    },
-  );
+    assert.deepEqual(lines, [1, 1, 1, 1, 1, 1]);
+    await page.click("#views a", "Sessions");
+    await page.until(`document.querySelector("[data-part=owner]") !== null`);
+    for (const value of ["light", "dark"]) {
+      await page.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value }] });
+      const [edge, ground] = (await page.evaluate(
+        `[getComputedStyle(document.querySelector("[data-part=owner]")).borderTopColor, getComputedStyle(document.body).backgroundColor]`,
+      )) as [string, string];
+      assert.ok(toContrast(edge, ground) >= 3, `${value}: ${edge} on ${ground}`);
+    }
+  });
 
-  await context.test("more sessions are read on from the first of them", async () => {
+  await context.test("the focus moves to the first of the sessions that were added to the list", async () => {
     await page.click("#views a", "Sessions");
     await use("[data-part=more]");
     await page.until(`document.querySelectorAll(".rows li").length === 62`);
     assert.equal(await focused(), "session 9");
-    // What is too long to be read for a list is not told as nothing.
+    // A beginning that is too long for the list is not shown as missing.
     const beginnings = `[...document.querySelectorAll(".rows a")].slice(-2).map(({ textContent }) => textContent)`;
     assert.deepEqual(await page.evaluate(beginnings), ["Too long to preview, or without text", "turn 0"]);
   });
 
-  await context.test("what a button has shown is where its reader goes on", async () => {
+  await context.test("the focus moves to what a button has revealed", async () => {
     await page.click(".rows a", "turn 0");
     await use(".user .text button");
     await page.until(`document.querySelector(".user .text button") === null`);
@@ -100,7 +97,7 @@ test("The console by keyboard", { skip: missing, timeout: 60_000 }, async (conte
     await page.until(`document.activeElement.textContent.startsWith("conv_")`);
   });
 
-  await context.test("nothing that has the focus is behind a bar", async () => {
+  await context.test("no focused element is hidden behind a bar", async () => {
     await page.click("#views a", "Try it");
     for (const words of ["one", "two", "three", "four", "five", "six"]) {
       await page.type("textarea", words);
@@ -120,7 +117,7 @@ test("The console by keyboard", { skip: missing, timeout: 60_000 }, async (conte
     }
   });
 
-  await context.test("an answer that ends leaves its reader where he is", async () => {
+  await context.test("the focus does not move when an answer ends", async () => {
     await page.type("textarea", "SLEEP 300 at last");
     await press("Enter");
     await page.evaluate(`document.querySelector("[data-part=session]").focus()`);
@@ -129,13 +126,13 @@ test("The console by keyboard", { skip: missing, timeout: 60_000 }, async (conte
     assert.equal(await page.evaluate("document.activeElement.dataset.part"), "session");
   });
 
-  await context.test("a refusal is told as one in words, not by its colour alone", async () => {
+  await context.test("a refusal is marked as one in words, not by its colour alone", async () => {
     await page.type("textarea", "REFUSE no");
     await press("Enter");
     await page.until(`[...document.querySelectorAll(".assistant")].at(-1).textContent === "assistantrefusalno"`);
   });
 
-  await context.test("words run as their script does", async () => {
+  await context.test("text runs in the direction of its script", async () => {
     await page.type("textarea", "مرحبا.");
     await press("Enter");
     await page.until(`[...document.querySelectorAll(".assistant")].at(-1).innerText.includes("مرحبا")`);
@@ -153,7 +150,7 @@ test("The console by keyboard", { skip: missing, timeout: 60_000 }, async (conte
   });
 });
 
-/** How much two colours differ in brightness, as WCAG 2 counts it. */
+/** The contrast of two colours, as defined by WCAG 2. */
 function toContrast(...colours: readonly [string, string]): number {
   const [darker = 0, lighter = 0] = colours
     .map((colour) => {

@@ -1,4 +1,4 @@
-/** How the console reads what the gateway tells: metrics, trees of turns, streams, and the line for a terminal. */
+/** How the console reads what the gateway sends: metrics, trees of turns, streams, and the line for a terminal. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { suite, test } from "node:test";
@@ -12,7 +12,7 @@ import type { Item } from "../../src/core/item.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 
 suite("metrics", () => {
-  test("samples are read with their labels, escapes, signs and times, and comments are left out", () => {
+  test("samples are read with their labels, escapes, signs and timestamps, and comments are ignored", () => {
     const text = [
       "# HELP a_total Things.",
       "# TYPE a_total counter",
@@ -36,7 +36,7 @@ suite("metrics", () => {
     ready: async () => {},
   };
 
-  test("what the gateway counts is summed up by path and outcome", async () => {
+  test("requests are summed up by path and outcome", async () => {
     const metrics = createMetrics();
     for (const [path, status, ms] of [
       ["/v1/responses", 200, 300],
@@ -69,7 +69,7 @@ suite("metrics", () => {
     assert.ok(Math.abs((endpoints[0]?.seconds.sum ?? 0) - 0.4) < 1e-9, "only answers are timed");
   });
 
-  test("times are told as the bounds within which half of the turns lie, and nineteen in twenty", async () => {
+  test("times are shown as the bounds of the 50th and the 95th percentile", async () => {
     const metrics = createMetrics();
     for (let times = 1; times <= 100; times++) {
       metrics.count("/v1/responses", 200, times * 10, { ms: times, isStreamed: true });
@@ -81,14 +81,14 @@ suite("metrics", () => {
     const { firstByte, turns, endpoints } = summarise(readMetrics(text));
     const boundsOf = (histogram: Parameters<typeof boundOf>[0]) =>
       [0.5, 0.95, 1].map((share) => boundOf(histogram, share));
-    assert.deepEqual(boundsOf(firstByte), [0.05, 0.1, 0.1], "of streams alone");
-    assert.equal(turns.count, 201, "what is no turn is left out");
+    assert.deepEqual(boundsOf(firstByte), [0.05, 0.1, 0.1], "of streams only");
+    assert.equal(turns.count, 201, "requests that are no turns are left out");
     const [responses] = endpoints;
     assert.deepEqual(responses && boundsOf(responses.seconds), [1, 1, Number.POSITIVE_INFINITY]);
     assert.equal(boundOf({ buckets: new Map(), sum: 0, count: 0 }, 0.5), undefined);
   });
 
-  test("each adapter has its turns, failures, tokens, mean time and the state of its breaker", async () => {
+  test("each adapter has its turns, failures, tokens, mean time and the state of its circuit breaker", async () => {
     const name = 'an "odd" one';
     let nowMs = 0;
     const metrics = createMetrics(() => nowMs);
@@ -110,13 +110,13 @@ suite("metrics", () => {
       ],
     });
     const [odd, spare] = summarise(readMetrics(text)).adapters;
-    const { seconds, ...counts } = odd ?? assert.fail("it is not there");
+    const { seconds, ...counts } = odd ?? assert.fail("it is missing");
     assert.deepEqual(counts, { name, state: "half-open", turns: 3, failed: 2, input: 60, output: 10 });
     assert.ok(Math.abs(seconds.sum / seconds.count - 0.2) < 1e-9);
     assert.deepEqual([spare?.name, spare?.turns, spare?.seconds.count], ["spare", 0, 0]);
   });
 
-  test("a long time is told in its two largest units", () => {
+  test("a long time is shown in its two largest units", () => {
     const seconds = [-1, 59, 61, 3_600, 3 * 3_600 + 20 * 60, 86_400 * 400 + 3_600];
     assert.deepEqual(seconds.map(toSpan), ["0 s", "59 s", "1 min", "1 h 0 min", "3 h 20 min", "400 d 1 h"]);
   });
@@ -131,7 +131,7 @@ suite("the tree of a session", () => {
     { id: "e", parent: "gone" },
   ];
 
-  test("has the session's tip first, then the other ends, the newest first", () => {
+  test("has the session's tip first, then the other ends, newest first", () => {
     const ids = (tip: string | undefined) => tipsOf(turns, tip).map(({ id }) => id);
     assert.deepEqual(ids("c"), ["c", "e", "d"]);
     assert.deepEqual(ids("b"), ["b", "e", "d", "c"]);
@@ -146,7 +146,7 @@ suite("the tree of a session", () => {
     assert.deepEqual(ids("unknown"), []);
   });
 
-  test("has each output beside the call just before it, though models use ids again", () => {
+  test("has each output next to the call just before it, although models reuse ids", () => {
     const call = (callId: string): Item => {
       return { type: "tool-call", kind: "function", callId, name: "look", arguments: "{}" };
     };
@@ -161,7 +161,7 @@ suite("the tree of a session", () => {
     );
   });
 
-  test("never runs in a circle", () => {
+  test("never loops", () => {
     const circle = [
       { id: "a", parent: "b" },
       { id: "b", parent: "a" },
@@ -174,7 +174,7 @@ suite("the tree of a session", () => {
 });
 
 suite("a stream", () => {
-  test("is read event by event, wherever the network cuts it", async () => {
+  test("is read event by event, wherever the network splits it", async () => {
     const bytes = new TextEncoder().encode(
       ': heartbeat\n\nevent: e\ndata: {"type":"response.output_text.delta","delta":"grün"}\n\ndata: [DONE]\n\n',
     );
@@ -183,7 +183,7 @@ suite("a stream", () => {
     assert.deepEqual(events, [{ type: "response.output_text.delta", delta: "grün" }]);
   });
 
-  test("says the same on both endpoints", () => {
+  test("gives the same on both endpoints", () => {
     assert.deepEqual(responses.read({ type: "response.output_text.delta", delta: "hi" }), { text: "hi" });
     assert.deepEqual(chat.read({ choices: [{ delta: { content: "hi" } }] }), { text: "hi" });
     const usage = { usage: { input: 3, output: 2 } };
@@ -199,7 +199,7 @@ suite("a stream", () => {
   });
 });
 
-test("a conversation is tried at the responses endpoint, or at the other one where only that is offered", () => {
+test("a conversation uses the responses endpoint, or the other one if only that is offered", () => {
   const choose = (endpoints?: string) =>
     chooseDialect(new Headers(endpoints === undefined ? {} : { "x-portico-endpoints": endpoints }));
   assert.equal(choose("/v1/chat/completions, /v1/responses"), responses);
@@ -209,7 +209,7 @@ test("a conversation is tried at the responses endpoint, or at the other one whe
 });
 
 test(
-  "the line for a terminal sends the very request, whatever was said",
+  "the line for a terminal sends exactly the same request, whatever the text",
   { skip: process.platform === "win32" },
   () => {
     const body = responses.write("m", 'It\'s `$HOME`; "quoted"\\\nnext line');

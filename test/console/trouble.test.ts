@@ -1,4 +1,4 @@
-/** The console in a browser, where something is wrong on the way to the gateway. */
+/** The console in a browser, with failures between it and the gateway. */
 import assert from "node:assert/strict";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -21,7 +21,7 @@ function toSettings(port: number, token = general): PorticoSettings {
   };
 }
 
-/** A gateway, and a page of it at this address where somebody has signed in. */
+/** A gateway, and a page for its console. */
 async function openConsole(context: TestContext) {
   const port = await findFreePort();
   const portico = await openPortico(toSettings(port));
@@ -36,7 +36,7 @@ async function openConsole(context: TestContext) {
 }
 
 test(
-  "a conversation goes on with another token after its own was taken away, and loses nothing",
+  "a conversation continues with another token after its own was revoked, and loses nothing",
   { skip: missing, timeout: 60_000 },
   async (context) => {
     const { port, portico, page, shows, signIn } = await openConsole(context);
@@ -66,7 +66,7 @@ test(
 );
 
 test(
-  "behind a proxy that answers for a gateway which is gone, the page says so and goes on when it is back",
+  "a gateway behind a proxy that answers 502 is reported as gone, and the page continues when it is back",
   { skip: missing, timeout: 60_000 },
   async (context) => {
     const { port, page, shows, signIn } = await openConsole(context);
@@ -89,7 +89,7 @@ test(
 );
 
 test(
-  "what went wrong for a moment is told as long as it lasts, and in sight",
+  "a temporary problem is shown as long as it lasts, and stays in sight",
   { skip: missing, timeout: 60_000 },
   async (context) => {
     const { port, page, shows, signIn } = await openConsole(context);
@@ -115,7 +115,7 @@ test(
   },
 );
 
-test("what is shown stays as it is while the gateway is away", { skip: missing, timeout: 60_000 }, async (context) => {
+test("the list stays as it is while the gateway is gone", { skip: missing, timeout: 60_000 }, async (context) => {
   const { port, portico, page, shows, signIn } = await openConsole(context);
   const proxy = await openProxy(port, context);
   const look = () => page.evaluate(`dispatchEvent(new Event("focus"))`);
@@ -138,15 +138,15 @@ test("what is shown stays as it is while the gateway is away", { skip: missing, 
   await page.until(`${rows} === 110`);
 });
 
-/** Stands between the page and the gateway, or answers in its place. */
+/** Forwards between the page and the gateway, or answers in its place. */
 async function openProxy(port: number, context: TestContext) {
   let own: { readonly status: number; readonly text: string } | undefined;
   const server = createServer((asked, answer) => {
     if (own !== undefined) return void answer.writeHead(own.status).end(own.text);
     const { method, url, headers } = asked;
-    const passed = request({ port, host: "127.0.0.1", method, path: url, headers }, (told) => {
-      answer.writeHead(told.statusCode ?? 0, told.headers);
-      told.pipe(answer);
+    const passed = request({ port, host: "127.0.0.1", method, path: url, headers }, (incoming) => {
+      answer.writeHead(incoming.statusCode ?? 0, incoming.headers);
+      incoming.pipe(answer);
     });
     asked.pipe(passed);
   });
