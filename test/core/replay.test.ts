@@ -132,6 +132,21 @@ suite("a turn told again", () => {
     );
   });
 
+  test("says nothing twice, whatever the pieces of an archive describe", async () => {
+    const said: readonly Delta[] = [
+      { type: "reasoning", text: "hm" },
+      { type: "text", text: "Good day" },
+      { type: "tool-call", index: 0, name: "f" },
+      { type: "tool-arguments", index: 0, text: "{}" },
+    ];
+    const { turn } = await tell([said]);
+    const kinds = ["text", "refusal", "reasoning", "summary", "arguments"] as const;
+    const segments = kinds.flatMap((kind) => [0, 1, 2].map((part) => ({ kind, part, lengths: [5, 90] })));
+    const events = replayTurn({ ...turn, told: turn.told && { ...turn.told, pieces: Array(3).fill(segments) } });
+    const words = events.flatMap((event) => (event.type === "item-delta" && event.text !== "" ? [event.text] : []));
+    assert.deepEqual(words, ["hm", "Good ", "day", "{}"]);
+  });
+
   test("is told piece by piece up to a bound, and whole beyond it", () => {
     const recorder = createPiecesRecorder();
     recorder.beginItem(false);

@@ -163,19 +163,22 @@ interface Source {
 
 const nothing: Source = { text: "", logprobs: [], annotations: [] };
 
+/** An archive may describe pieces that the item does not have: they are empty, so that no text is told twice. */
 function sourceOf(item: OutputItem, kind: ItemDelta["kind"], part: number): Source {
   switch (item.type) {
     case "message": {
-      const content: Part | undefined =
-        typeof item.content === "string" ? { type: "text", text: item.content } : item.content[part];
-      if (content?.type === "refusal") return { ...nothing, text: content.text };
-      if (content?.type !== "text") return nothing;
+      const parts: readonly Part[] =
+        typeof item.content === "string" ? [{ type: "text", text: item.content }] : item.content;
+      const content = parts[part];
+      if (content?.type === "refusal" && kind === "refusal") return { ...nothing, text: content.text };
+      if (content?.type !== "text" || (kind !== "text" && kind !== "annotation")) return nothing;
       return { text: content.text, logprobs: content.logprobs ?? [], annotations: content.annotations ?? [] };
     }
     case "reasoning":
-      return { ...nothing, text: kind === "summary" ? (item.summary[part] ?? "") : item.text };
+      if (kind === "summary") return { ...nothing, text: item.summary[part] ?? "" };
+      return kind === "reasoning" && part === 0 ? { ...nothing, text: item.text } : nothing;
     case "tool-call":
-      return { ...nothing, text: item.arguments };
+      return kind === "arguments" && part === 0 ? { ...nothing, text: item.arguments } : nothing;
     case "compaction":
     case "other":
       return nothing;
