@@ -25,7 +25,7 @@ type Reasoning = Extract<Item, { type: "reasoning" }>;
 
 /**
  * The reasoning and what the adapter has sealed of it, in one. Clients drop reasoning that has none, so there always is
- * one. `isRetold`: the summary that the caller sees is not the item's own, which is then included.
+ * one. `isSummarised`: the summary that the caller sees is not the item's own, which is then included.
  */
 export function sealReasoning({ text, encrypted, summary }: Reasoning, seal: Seal, isSummarised: boolean): string {
   return seal.seal(JSON.stringify({ text, encrypted, ...(isSummarised && { sections: summary }) }));
