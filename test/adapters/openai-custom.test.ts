@@ -57,26 +57,6 @@ test("custom tools in a chat caller's own fields are rewritten too, and everythi
   assert.deepEqual([bare["tools"], bare["tool_choice"]], [undefined, "auto"]);
 });
 
-test("allowed_tools of a chat caller names custom tools as the functions they are offered as", () => {
-  const fields = {
-    tools: [{ type: "custom", custom: { name: "shell" } }],
-    tool_choice: {
-      type: "allowed_tools",
-      allowed_tools: {
-        mode: "required",
-        tools: [
-          { type: "custom", custom: { name: "shell" } },
-          { type: "custom", name: "shell" },
-          { type: "function", function: { name: "look" } },
-        ],
-      },
-    },
-  };
-  const { tool_choice } = asked([], { tools: [look, shell], native: { dialect: "chat", fields } });
-  const tools = ["shell", "shell", "look"].map((name) => ({ type: "function", function: { name } }));
-  assert.deepEqual(tool_choice, { type: "allowed_tools", allowed_tools: { mode: "required", tools } });
-});
-
 test("custom calls in the history are sent as function calls, with their extra fields", () => {
   const extra = { dialect: "chat", fields: { extra_content: { signature: "s" } } } as const;
   const items: Item[] = [

@@ -44,13 +44,9 @@ function adaptTool(entry: unknown): unknown {
   return { type, function: written };
 }
 
-/** One tool, or several allowed ones. */
 function adaptChoice(choice: unknown): unknown {
   const custom = customOf(choice);
-  if (custom !== undefined) return { type: "function", function: { name: custom["name"] } };
-  const allowed = isObject(choice) ? objectAt(choice, "allowed_tools") : undefined;
-  const tools = allowed && listAt(allowed, "tools")?.map(adaptChoice);
-  return isObject(choice) && tools !== undefined ? { ...choice, allowed_tools: { ...allowed, tools } } : choice;
+  return custom === undefined ? choice : { type: "function", function: { name: custom["name"] } };
 }
 
 /** Some clients write its fields beside its type. */
