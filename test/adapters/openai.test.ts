@@ -329,6 +329,8 @@ test("a 404 about the path says to check the adapter's base URL; one about a mod
   const model = await failureOf(answerJson({ error: { message: "model 'x' not found", code: "not_found" } }, 404));
   assert.equal(model.message, "model 'x' not found");
   assert.equal(model.wireCode, "not_found");
+  const within = await failureOf(answerEvents({ error: { message: "Not Found", code: 404 } }));
+  assert.equal(within.message, "Not Found");
 });
 
 test("a rate limit keeps its Retry-After, in seconds, as a date or in milliseconds", async () => {

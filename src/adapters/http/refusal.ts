@@ -16,7 +16,7 @@ export interface Refusal {
   /** These two headers; some servers send only the second, in milliseconds. */
   readonly retryAfter?: string | undefined;
   readonly retryAfterMs?: string | undefined;
-  /** It came as a web page, for people. */
+  /** It came as a web page, for people. Absent: it came within an answer, so the path is right. */
   readonly isPage?: boolean | undefined;
   readonly cause?: unknown;
 }
@@ -163,7 +163,7 @@ function toMessage(code: ErrorCode, refusal: Refusal, said: string): string {
 
 /** Where there is no API, a server has no words, or only these; about a model it says more. */
 function isAboutPath({ status, message = "", isPage }: Refusal): boolean {
-  return status === 404 && isPage !== true && /^($|Not Found$|Invalid URL \(|Unknown request URL)/.test(message);
+  return status === 404 && isPage === false && /^($|Not Found$|Invalid URL \(|Unknown request URL)/.test(message);
 }
 
 /** A known key may still lack money or permission. */
