@@ -13,7 +13,7 @@ function toTurn(settings: Partial<Settings>, items: readonly Item[] = []): Turn 
   return { id: "resp_1", model: "m", items, settings: { tools: [], ...settings }, stream: false };
 }
 
-/** The turn as an adapter that speaks these dialects gets it, and what its caller is told. */
+/** The turn as an adapter that supports these dialects receives it, and the remarks for its caller. */
 function fit(turn: Turn, ...speaks: Dialect[]) {
   const remarks: Remark[] = [];
   return { turn: adaptTurn(turn, { speaks }, (remark) => remarks.push(remark)).turn, remarks };
@@ -23,7 +23,7 @@ function allow(type: "auto" | "required", ...names: string[]): Pick<Settings, "t
   return { toolChoice: { type }, allowedTools: names };
 }
 
-test("a turn that fits is handed on as it is", () => {
+test("a turn that the adapter supports is passed on unchanged", () => {
   const items: Item[] = [{ type: "message", role: "user", content: "hi" }];
   for (const settings of [{}, { tools: [weather, clock], toolChoice: { type: "tool", name: "clock" } as const }]) {
     const turn = toTurn(settings, items);
@@ -34,7 +34,7 @@ test("a turn that fits is handed on as it is", () => {
   assert.equal(fit(turn, "responses").turn, turn);
 });
 
-test("an item that only another dialect knows is left out and told, once a type; one of its own dialect is not", () => {
+test("an item of another dialect is omitted and reported once per type; one of the adapter's own dialect is not", () => {
   const asked: Item = { type: "message", role: "user", content: "hi" };
   const toOther = (type: string): Item => ({ type: "other", extra: { dialect: "responses", fields: { type } } });
   const searched = toOther("web_search_call");
@@ -44,7 +44,7 @@ test("an item that only another dialect knows is left out and told, once a type;
   assert.equal(fit(turn, "responses").turn, turn);
 });
 
-test("a field that only the caller's dialect knows is told where it was merely offered, and refused where the answer hangs on it", () => {
+test("a field of the caller's dialect alone is reported if it is optional, and refused if the answer depends on it", () => {
   const offered = toTurn({ native: { dialect: "chat", fields: { web: {}, draft: 1 }, offers: ["web", "draft"] } });
   const demands = [{ param: "bias", why: "Leave it out." }];
   const demanded = toTurn({ native: { dialect: "chat", fields: { bias: 1 }, demands, offers: ["web"] } });
@@ -60,7 +60,7 @@ test("a field that only the caller's dialect knows is told where it was merely o
   for (const turn of [offered, demanded]) assert.deepEqual(fit(turn, "chat"), { turn, remarks: [] });
 });
 
-test("a request of which nothing is left for the model is refused, unless it has instructions", () => {
+test("a request with nothing left for the model is refused, unless it has instructions", () => {
   const listed: Item = { type: "other", extra: { dialect: "responses", fields: { type: "mcp_list_tools" } } };
   assert.throws(() => fit(toTurn({}, [listed]), "chat"), {
     code: "unsupported_parameter",
@@ -71,7 +71,7 @@ test("a request of which nothing is left for the model is refused, unless it has
   assert.deepEqual(fit(toTurn({ instructions: "Greet." }, []), "chat").turn.items, []);
 });
 
-test("a message without words, for fields that the adapter cannot read, is left out", () => {
+test("a message with no text, only fields that the adapter cannot read, is omitted", () => {
   const extra = { dialect: "chat", fields: { reasoning_content: "Hm" } } as const;
   const carrier: Item = { type: "message", role: "assistant", content: "", extra };
   const call: Item = { type: "tool-call", kind: "function", callId: "c1", name: "look", arguments: "{}" };
@@ -85,7 +85,7 @@ test("a message without words, for fields that the adapter cannot read, is left 
   assert.deepEqual(fit(turn, "responses"), { turn: { ...turn, items: [call, said, ...blanks] }, remarks: [] });
 });
 
-test("settings that an item changes are changed for an adapter that does not know it, where its caller speaks that dialect", () => {
+test("settings that an item updates apply for an adapter that does not know the item, if its caller uses that dialect", () => {
   const fields = { type: "configuration_update" };
   const update: Item = {
     type: "other",
@@ -103,14 +103,14 @@ test("settings that an item changes are changed for an adapter that does not kno
   assert.equal(effortOf("responses", "responses"), "high");
 });
 
-test("a tool that the adapter does not know is left out and told", () => {
+test("a tool that the adapter does not support is omitted and reported", () => {
   const { turn, remarks } = fit(toTurn({ tools: [search, weather], toolChoice: { type: "auto" } }), "chat");
   assert.deepEqual(turn.settings.tools, [weather]);
   assert.deepEqual(turn.settings.toolChoice, { type: "auto" });
   assert.deepEqual(remarks, [{ type: "left-out", what: "tool web_search" }]);
 });
 
-test("when no tool is left there is no choice left either", () => {
+test("the tool choice is omitted when no tool is left", () => {
   const { turn } = fit(toTurn({ tools: [search], toolChoice: { type: "auto" }, parallelToolCalls: true }));
   assert.deepEqual(turn.settings, {
     tools: [],
@@ -120,7 +120,7 @@ test("when no tool is left there is no choice left either", () => {
   });
 });
 
-test("a forced function stays when other tools are left out", () => {
+test("a forced function is preserved when other tools are omitted", () => {
   const choice = { type: "tool", name: "weather" } as const;
   assert.deepEqual(fit(toTurn({ tools: [search, weather], toolChoice: choice })).turn.settings.toolChoice, choice);
   const strange: Tool = { type: "other", extra: { dialect: "chat", fields: { type: "strange" } } };
@@ -128,7 +128,7 @@ test("a forced function stays when other tools are left out", () => {
   assert.deepEqual(fit(forced, "responses").turn.settings.toolChoice, forced.settings.toolChoice);
 });
 
-test("a choice that forces a tool which the adapter does not know is refused by the tool's name", () => {
+test("a choice that forces a tool the adapter does not support is refused, and the error names the tool", () => {
   const choice = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } } as const;
   const turn = toTurn({ tools: [search], toolChoice: choice });
   assert.throws(() => fit(turn, "chat"), {
@@ -139,7 +139,7 @@ test("a choice that forces a tool which the adapter does not know is refused by 
   assert.equal(fit(turn, "responses").turn, turn);
 });
 
-test("a call that is required cannot be left out", () => {
+test("a required tool call cannot be omitted", () => {
   const refusal = { code: "unsupported_parameter", param: "tool_choice", message: /'web_search'/ };
   assert.throws(() => fit(toTurn({ tools: [search], toolChoice: { type: "required" } })), refusal);
   const tools = [weather, search];
@@ -157,7 +157,7 @@ test("tools that are not allowed never reach the adapter", () => {
   }
 });
 
-test("an allowed tool that the adapter does not know is left out and told, one that is not allowed is not worth a word", () => {
+test("an allowed tool that the adapter does not support is omitted and reported; a disallowed one is omitted silently", () => {
   const tools = [weather, search, clock];
   const allowed = fit(toTurn({ tools, ...allow("auto", "clock", "web_search") }));
   assert.deepEqual(allowed.turn.settings.tools, [clock]);
@@ -165,7 +165,7 @@ test("an allowed tool that the adapter does not know is left out and told, one t
   assert.deepEqual(fit(toTurn({ tools, ...allow("auto", "clock") })).remarks, []);
 });
 
-test("of two servers only the allowed one reaches the adapter, in the caller's own fields too", () => {
+test("of two MCP servers only the allowed one reaches the adapter, also in the caller's native fields", () => {
   const servers = ["wiki", "mail"].map((label): Tool & { type: "other" } => {
     const fields = { type: "mcp", server_label: label };
     return { type: "other", name: `mcp ${label}`, extra: { dialect: "responses", fields } };
@@ -178,7 +178,7 @@ test("of two servers only the allowed one reaches the adapter, in the caller's o
   assert.deepEqual(fit(asked, "chat").remarks, [{ type: "left-out", what: "tool mcp mail" }]);
 });
 
-test("what is allowed holds in the caller's own fields too", () => {
+test("the allowed tools also apply to the caller's native fields", () => {
   const fields = {
     tools: [{ function: { name: "weather" } }, { function: { name: "clock" }, own: 1 }],
     tool_choice: { type: "allowed_tools" },
@@ -197,7 +197,7 @@ test("what is allowed holds in the caller's own fields too", () => {
   assert.equal(JSON.stringify(none.turn.settings.native?.fields), '{"logit_bias":{}}');
 });
 
-test("a conversation made short is told in plain words to an adapter that knows no such item", () => {
+test("a compacted conversation is sent as plain text to an adapter without compaction items", () => {
   const before: Item = { type: "message", role: "user", content: "hi" };
   const { turn } = fit(toTurn({}, [before, { type: "compaction", summary: "We met.", encrypted: "x" }]), "chat");
   assert.deepEqual(turn.items, [
@@ -206,7 +206,7 @@ test("a conversation made short is told in plain words to an adapter that knows 
   ]);
 });
 
-test("a conversation made short that only its maker can read is refused by everyone else", () => {
+test("a compaction that only its creator can read is refused by every other adapter", () => {
   assert.throws(() => fit(toTurn({}, [{ type: "compaction", summary: "", encrypted: "x" }]), "chat"), {
     code: "unsupported_parameter",
     status: 400,

@@ -1,4 +1,4 @@
-/** Requests to a gateway without a socket, for tests of turns that go on without their callers. */
+/** Requests to a gateway without a socket, for tests of turns that outlive their callers. */
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import type { Caller, Reply } from "../../src/core/gateway.ts";
@@ -10,7 +10,7 @@ import { createScriptedAdapter, say, type Script } from "../scripted.ts";
 
 const newId = createIds(() => new Date());
 
-/** An adapter that says one word, waits for `go`, and says another. */
+/** An adapter that emits one word, waits for `go`, and emits another. */
 export function createSlow() {
   const gate = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
@@ -26,7 +26,7 @@ export function createSlow() {
   return { script, go: () => gate.resolve(), begun: begun.promise };
 }
 
-/** A gateway with a clock that is set by hand, and a request that differs where a test cares. */
+/** A gateway with a manual clock, and a request with defaults that a test can override. */
 export function open(
   script: Script,
   store = createMemoryStore(),
@@ -57,7 +57,7 @@ export async function drain(reply: Reply): Promise<Event[]> {
   return events;
 }
 
-/** What is said in the turn's own answer, or in another one. */
+/** The text of the turn's first answer, or of another choice. */
 export function textOf(events: readonly Event[], choice?: number): string {
   const isMeant = (event: Event) => event.type === "item-delta" && event.choice === choice;
   return events.map((event) => (isMeant(event) && "text" in event ? event.text : "")).join("");

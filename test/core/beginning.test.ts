@@ -1,4 +1,4 @@
-/** What happens when several requests begin a session at the same time. */
+/** Several requests that start a session at the same time. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
@@ -13,12 +13,12 @@ const user = (content: string): Item => ({ type: "message", role: "user", conten
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
 const system = (content: string): Item => ({ type: "message", role: "system", content });
 
-/** A model that answers a turn when it is told to. */
+/** A model that answers each turn on demand. */
 function createScene(store = createMemoryStore(), alwaysResends = false) {
   const waiting = new Map<string, () => void>();
-  const heard = (turn: Turn) => String((turn.items.at(-1) as { content?: unknown }).content);
+  const lastText = (turn: Turn) => String((turn.items.at(-1) as { content?: unknown }).content);
   const adapter = createScriptedAdapter(async function* (turn) {
-    const said = heard(turn);
+    const said = lastText(turn);
     await new Promise<void>((resolve) => waiting.set(said, resolve));
     if (said === "fail") throw new Error("The model is gone.");
     yield [{ type: "text", text: `re: ${said}` }];
@@ -40,7 +40,7 @@ function createScene(store = createMemoryStore(), alwaysResends = false) {
       while (!waiting.has(said)) await new Promise(setImmediate);
       waiting.get(said)!();
     },
-    seen: (said: string) => adapter.turns.find((turn) => heard(turn) === said)?.items,
+    seen: (said: string) => adapter.turns.find((turn) => lastText(turn) === said)?.items,
   };
 }
 
@@ -55,7 +55,7 @@ for (const [name, open] of Object.entries({
     ["title", "main"],
     ["main", "title"],
   ] as const) {
-    test(`${name}: two that begin at once under other instructions are two threads of one session, ${order[0]} ends first`, async (context) => {
+    test(`${name}: concurrent first requests with different instructions start two threads of a session, ${order[0]} ends first`, async (context) => {
       const store = open();
       context.after(() => store.close());
       const scene = createScene(store);
@@ -77,7 +77,7 @@ for (const [name, open] of Object.entries({
   }
 }
 
-test("the second one is kept when the first one fails", async () => {
+test("the second first request is stored when the first one fails", async () => {
   const scene = createScene();
   const first = await scene.ask([system("Make a title."), user("fail")]);
   const second = await scene.ask(main);
@@ -92,10 +92,10 @@ test("the second one is kept when the first one fails", async () => {
 });
 
 for (const [which, words] of Object.entries({
-  "has the first one's instructions": "Make a title.",
-  "has its own": "Be kind.",
+  "has the instructions of the first": "Make a title.",
+  "has its own instructions": "Be kind.",
 })) {
-  test(`when the first one has failed, whoever comes next begins the session of the second one, also if it ${which}`, async () => {
+  test(`after the first request fails, the next one joins the session of the second, even if it ${which}`, async () => {
     const scene = createScene();
     const first = await scene.ask([system("Make a title."), user("fail")]);
     const second = await scene.ask(main);
@@ -110,7 +110,7 @@ for (const [which, words] of Object.entries({
   });
 }
 
-test("who has the same instructions, or none, waits for the first answer and goes on with it", async () => {
+test("a request with the same instructions, or none, waits for the first answer and continues from it", async () => {
   const scene = createScene();
   const first = await scene.ask(main);
   const same = scene.ask([system("You write code."), user("same")]);
@@ -134,7 +134,7 @@ test("who has the same instructions, or none, waits for the first answer and goe
   );
 });
 
-test("who went on with a thread is kept, though another has shown its history and moved on meanwhile", async () => {
+test("a turn that continued a thread is stored, even if another caller has meanwhile matched and moved on", async () => {
   const scene = createScene();
   const first = await scene.ask([user("one")]);
   await scene.answer("one");
@@ -150,7 +150,7 @@ test("who went on with a thread is kept, though another has shown its history an
   assert.equal(second.about.session, third.about.session);
 });
 
-test("callers that show their history never wait for the session's first answer", async () => {
+test("callers that always resend their history never wait for the session's first answer", async () => {
   const scene = createScene(createMemoryStore(), true);
   const first = await scene.ask([user("one")]);
   const second = await scene.ask([user("two")]);

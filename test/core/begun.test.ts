@@ -1,4 +1,4 @@
-/** Turns that the store knows before they are over: they end there too, whatever it fails at. */
+/** Turns that the store knows before they end: they also end in the store, whichever of its operations fails. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
@@ -12,23 +12,23 @@ import { createPeerStores } from "./peer-stores.ts";
 const memo = () => "{}";
 const hint = "garden";
 const user = (content: string): Item => ({ type: "message", role: "user", content });
-const isAway = () => new GatewayError("store_unavailable", "The store is away for a moment.");
+const unavailable = () => new GatewayError("store_unavailable", "The store is away for a moment.");
 
-/** Keeps a turn that begins, and cannot say so, for as long as `isLost`. */
-function losing(store: SessionStore) {
+/** Stores a turn that begins, but fails to confirm it, as long as `isLost`. */
+function withLostConfirmations(store: SessionStore) {
   const state = { isLost: true };
   const begin: SessionStore["begin"] = async (turn, key) => {
     await store.begin(turn, key);
-    if (state.isLost) throw isAway();
+    if (state.isLost) throw unavailable();
   };
   return { state, store: { ...store, begin } };
 }
 
-suite("a turn whose beginning the store could not confirm", () => {
+suite("a turn whose start the store could not confirm", () => {
   const turnId = `resp_${"a".repeat(48)}`;
 
-  test("does not run for ever, though nobody works on it", async () => {
-    const { store } = losing(createMemoryStore());
+  test("does not stay running when nobody works on it", async () => {
+    const { store } = withLostConfirmations(createMemoryStore());
     const { answer, gateway } = open([say("ok")], store);
     const asked = answer({ background: true, stream: false }, { memo, turnId });
     assert.equal(await codeOf(asked), "store_unavailable");
@@ -36,14 +36,14 @@ suite("a turn whose beginning the store could not confirm", () => {
     assert.deepEqual(gateway.load(), { waiting: 0, live: 0 });
   });
 
-  test("leaves its session's line", async () => {
-    const kept = createMemoryStore();
-    await beginSession(kept);
+  test("leaves its session's queue", async () => {
+    const inner = createMemoryStore();
+    await beginSession(inner);
     const { script, begun, go } = createSlow();
-    const { store, state } = losing(kept);
+    const { store, state } = withLostConfirmations(inner);
     const { answer, gateway } = open(script, store);
     const promise = () => answer({ background: true, stream: false }, { hint, memo });
-    // It is the first in the line, and then waits in it.
+    // It fails once as the first in the queue, and once while waiting in it.
     assert.equal(await codeOf(promise()), "store_unavailable");
     const first = drain(await answer({}, { hint, memo }));
     await begun;
@@ -56,9 +56,9 @@ suite("a turn whose beginning the store could not confirm", () => {
     await Promise.all([first, drain(second)]);
   });
 
-  test("leaves its key free", async () => {
+  test("releases its key", async () => {
     for (const background of [true, false]) {
-      const { store, state } = losing(createPeerStores()().store);
+      const { store, state } = withLostConfirmations(createPeerStores()().store);
       const { answer } = open([say("ok")], store);
       assert.equal(await codeOf(answer({ background }, { memo, turnId, key })), "store_unavailable");
       assert.equal((await store.findTurn("ann", turnId))?.status, "failed");
@@ -70,52 +70,52 @@ suite("a turn whose beginning the store could not confirm", () => {
   });
 });
 
-suite("a turn that comes to nothing", () => {
-  test("is ended, though the store cannot tell then whether its session is there", async () => {
-    const kept = createMemoryStore();
-    await beginSession(kept);
-    let isHindered = false;
+suite("a turn that does not complete", () => {
+  test("is ended, even if the store cannot read its session at that moment", async () => {
+    const inner = createMemoryStore();
+    await beginSession(inner);
+    let isFailing = false;
     const readSession: SessionStore["readSession"] = async (id) => {
-      if (isHindered) throw isAway();
-      return kept.readSession(id);
+      if (isFailing) throw unavailable();
+      return inner.readSession(id);
     };
     const { script, begun } = createSlow();
-    const { answer, gateway } = open(script, { ...kept, readSession });
+    const { answer, gateway } = open(script, { ...inner, readSession });
     const { about } = await answer({ background: true, stream: false }, { hint, memo });
     await begun;
-    isHindered = true;
+    isFailing = true;
     await gateway.cancel("ann", about.id);
-    assert.equal((await kept.findTurn("ann", about.id))?.status, "cancelled");
+    assert.equal((await inner.findTurn("ann", about.id))?.status, "cancelled");
   });
 
-  test("leaves nothing when its session is deleted while it is kept", async () => {
-    const kept = createMemoryStore();
-    const session = await beginSession(kept);
+  test("leaves nothing behind when its session is deleted while it is stored", async () => {
+    const inner = createMemoryStore();
+    const session = await beginSession(inner);
     const begin: SessionStore["begin"] = async (turn) => {
-      await kept.deleteSession("ann", session);
-      await kept.begin(turn);
+      await inner.deleteSession("ann", session);
+      await inner.begin(turn);
     };
     const { script, begun } = createSlow();
-    const { answer } = open(script, { ...kept, begin });
+    const { answer } = open(script, { ...inner, begin });
     const caller = new AbortController();
     const left = await answer({ items: [user("two")] }, { hint, memo, signal: caller.signal });
     const told = drain(left);
     await begun;
     caller.abort(new GatewayError("client_closed", "gone"));
     await told;
-    assert.equal(await kept.findTurn("ann", left.about.id), undefined);
+    assert.equal(await inner.findTurn("ann", left.about.id), undefined);
   });
 });
 
 suite("a turn that the store could not end", () => {
-  test("is ended once it is old, and can go; one that runs goes on", async () => {
-    const kept = createMemoryStore();
-    let isHindered = true;
+  test("is ended once it is old enough, and can be pruned; one that is still running continues", async () => {
+    const inner = createMemoryStore();
+    let isFailing = true;
     const end: SessionStore["end"] = async (turn) => {
-      if (isHindered) throw isAway();
-      return kept.end(turn);
+      if (isFailing) throw unavailable();
+      return inner.end(turn);
     };
-    const store = { ...kept, end };
+    const store = { ...inner, end };
     const first = await open([say("ok")], store).answer({}, { memo });
     await drain(first);
     const { script, begun, go } = createSlow();
@@ -124,21 +124,21 @@ suite("a turn that the store could not end", () => {
     await begun;
     await gateway.cancel("ann", lost.about.id);
     const running = await answer({ background: true }, { memo });
-    isHindered = false;
+    isFailing = false;
     const idleBefore = new Date(lost.about.createdAt.getTime() + 1);
     await gateway.endLeft(lost.about.createdAt);
-    assert.equal((await kept.findTurn("ann", lost.about.id))?.status, "running");
+    assert.equal((await inner.findTurn("ann", lost.about.id))?.status, "running");
     await gateway.endLeft(idleBefore);
-    assert.equal((await kept.findTurn("ann", lost.about.id))?.status, "failed");
-    await kept.prune({ idleBefore });
-    assert.equal(await kept.findTurn("ann", lost.about.id), undefined);
+    assert.equal((await inner.findTurn("ann", lost.about.id))?.status, "failed");
+    await inner.prune({ idleBefore });
+    assert.equal(await inner.findTurn("ann", lost.about.id), undefined);
     go();
     await drain(running);
-    assert.equal((await kept.findTurn("ann", running.about.id))?.status, "completed");
+    assert.equal((await inner.findTurn("ann", running.about.id))?.status, "completed");
   });
 });
 
-/** The id of a session in which something was said. */
+/** The id of a session that has a turn. */
 async function beginSession(store: SessionStore): Promise<string> {
   const { answer } = open([say("ok")], store);
   const { about, events } = await answer({ items: [user("one")] }, { hint, memo });

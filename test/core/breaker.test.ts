@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type BreakerSettings, createBreaker, outcomeOf } from "../../src/core/route/breaker.ts";
 
-/** A breaker that opens after two failures for a second, and its clock. */
+/** A breaker that opens for a second after two failures, and its clock. */
 function open(settings: BreakerSettings = { failures: 2, openMs: 1_000 }) {
   let time = 0;
   const breaker = createBreaker(settings, () => new Date(time));
@@ -12,7 +12,7 @@ function open(settings: BreakerSettings = { failures: 2, openMs: 1_000 }) {
   return { breaker, fail, turn: (milliseconds: number) => void (time += milliseconds) };
 }
 
-test("failures in a row open it, and nobody is let through until its time is over", () => {
+test("consecutive failures open the breaker, and no request passes until its time is over", () => {
   const { breaker, fail, turn } = open();
   fail(1);
   assert.deepEqual(breaker.state(), { state: "closed", failures: 1, opensUntil: undefined });
@@ -25,7 +25,7 @@ test("failures in a row open it, and nobody is let through until its time is ove
   assert.notEqual(breaker.enter(), undefined);
 });
 
-test("a clock that is set back does not keep it open for longer", () => {
+test("setting the clock back does not keep the breaker open for longer", () => {
   const { breaker, fail, turn } = open();
   fail(2);
   turn(-3_600_000);
@@ -34,7 +34,7 @@ test("a clock that is set back does not keep it open for longer", () => {
   assert.equal(breaker.enter(), undefined);
 });
 
-test("it opens after so many failures, for so long", () => {
+test("the breaker opens after the configured number of failures, for the configured time", () => {
   const { breaker, fail, turn } = open({ failures: 5, openMs: 10_000 });
   fail(4);
   assert.equal(breaker.state().state, "closed");
@@ -45,7 +45,7 @@ test("it opens after so many failures, for so long", () => {
   assert.notEqual(breaker.enter(), undefined);
 });
 
-test("an answer in between begins the count anew", () => {
+test("an answer resets the count of failures", () => {
   const { breaker, fail } = open();
   fail(1);
   breaker.enter()!("answered");
@@ -53,7 +53,7 @@ test("an answer in between begins the count anew", () => {
   assert.deepEqual(breaker.state(), { state: "closed", failures: 1, opensUntil: undefined });
 });
 
-test("half open it lets one through, whose answer closes it", () => {
+test("a half-open breaker lets one request through, and its answer closes the breaker", () => {
   const { breaker, fail, turn } = open();
   fail(2);
   turn(1_000);
@@ -65,7 +65,7 @@ test("half open it lets one through, whose answer closes it", () => {
   assert.notEqual(breaker.enter(), undefined);
 });
 
-test("half open it opens again when the one that was let through fails", () => {
+test("a half-open breaker opens again when the request it let through fails", () => {
   const { breaker, fail, turn } = open();
   fail(2);
   turn(1_000);
@@ -73,7 +73,7 @@ test("half open it opens again when the one that was let through fails", () => {
   assert.deepEqual(breaker.state(), { state: "open", failures: 3, opensUntil: 2_000 });
 });
 
-test("a caller who leaves while it is half open makes room for the next", () => {
+test("a caller that disconnects while the breaker is half open makes room for the next", () => {
   const { breaker, fail, turn } = open();
   fail(2);
   turn(1_000);
@@ -83,7 +83,7 @@ test("a caller who leaves while it is half open makes room for the next", () => 
   assert.equal(breaker.state().state, "closed");
 });
 
-test("one that was let through and takes long does not keep the others away for ever", () => {
+test("a slow request in a half-open breaker does not block the others forever", () => {
   const { breaker, fail, turn } = open();
   fail(2);
   turn(1_000);
@@ -95,7 +95,7 @@ test("one that was let through and takes long does not keep the others away for 
   assert.equal(breaker.state().failures, 0);
 });
 
-test("what began before it opened tells nothing about now", () => {
+test("the outcome of a request that started before the breaker opened is ignored", () => {
   const { breaker, fail, turn } = open();
   const early = [breaker.enter()!, breaker.enter()!];
   fail(2);
@@ -106,7 +106,7 @@ test("what began before it opened tells nothing about now", () => {
   assert.deepEqual(breaker.state(), { state: "half-open", failures: 2, opensUntil: 1_000 });
 });
 
-test("a pass counts once", () => {
+test("a request counts only once", () => {
   const { breaker } = open();
   const pass = breaker.enter()!;
   pass("failed");
@@ -114,7 +114,7 @@ test("a pass counts once", () => {
   assert.equal(breaker.state().failures, 1);
 });
 
-test("an upstream is down when it cannot be reached, is late or speaks garbage, and up when it only refuses", () => {
+test("an upstream is down when it is unreachable, late or sends garbage, and up when it only refuses", () => {
   for (const code of ["adapter_error", "adapter_protocol", "adapter_timeout", "overloaded"] as const) {
     assert.equal(outcomeOf(code), "failed", code);
   }
@@ -126,17 +126,20 @@ test("an upstream is down when it cannot be reached, is late or speaks garbage, 
   }
 });
 
-test("who listens hears once that it opens, with the last failure, and that it is closed again", () => {
+test("the observer is notified once when the breaker opens, with the last failure, and when it closes", () => {
   let time = 0;
-  const heard: string[] = [];
-  const told = { opened: (why = "") => void heard.push(`rests: ${why}`), closed: () => void heard.push("is back") };
-  const breaker = createBreaker({ failures: 2, openMs: 1_000 }, () => new Date(time), told);
+  const reported: string[] = [];
+  const observer = {
+    opened: (why = "") => void reported.push(`rests: ${why}`),
+    closed: () => void reported.push("is back"),
+  };
+  const breaker = createBreaker({ failures: 2, openMs: 1_000 }, () => new Date(time), observer);
   for (const why of ["one", "two"]) breaker.enter()!("failed", why);
-  assert.deepEqual(heard, ["rests: two"]);
+  assert.deepEqual(reported, ["rests: two"]);
   time = 1_000;
   breaker.enter()!("failed", "three");
   time = 2_000;
   breaker.enter()!("answered");
   breaker.enter()!("answered");
-  assert.deepEqual(heard, ["rests: two", "is back"]);
+  assert.deepEqual(reported, ["rests: two", "is back"]);
 });

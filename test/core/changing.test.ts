@@ -7,7 +7,7 @@ import { toTurn } from "./route-lanes.ts";
 
 const { signal } = new AbortController();
 
-/** A route that says its name and then waits to be let go, and that tells when it is closed. */
+/** A route that emits its name, waits for a signal, and records when it is closed. */
 function createNamed(name: string, end: () => Promise<void> = async () => {}) {
   const going = Promise.withResolvers<void>();
   const said: string[] = [];
@@ -30,8 +30,8 @@ function createNamed(name: string, end: () => Promise<void> = async () => {}) {
   return { route, said, going };
 }
 
-/** A turn, one step at a time. */
-function setOut(route: Route): AsyncIterator<readonly Delta[]> {
+/** A turn, pulled one step at a time. */
+function startTurn(route: Route): AsyncIterator<readonly Delta[]> {
   return route.stream(toTurn(), signal)[Symbol.asyncIterator]();
 }
 
@@ -40,13 +40,13 @@ async function step(deltas: AsyncIterator<readonly Delta[]>): Promise<string> {
   return done === true ? "end" : (value as readonly Delta[]).map((delta) => ("text" in delta ? delta.text : "")).join();
 }
 
-test("turns on their way arrive as they set out, later ones go the new way, and the old one is closed after the last", async () => {
+test("running turns finish on their route, later ones use the new route, and the old one closes after the last", async () => {
   const [old, other] = [createNamed("old"), createNamed("other")];
   const changing = createChangingRoute(old.route);
-  const turns = [setOut(changing), setOut(changing)] as const;
+  const turns = [startTurn(changing), startTurn(changing)] as const;
   assert.deepEqual([await step(turns[0]), await step(turns[1])], ["old", "old"]);
   const changed = changing.change(other.route);
-  assert.equal(await step(setOut(changing)), "other");
+  assert.equal(await step(startTurn(changing)), "other");
   assert.deepEqual([changing.contextWindow("any"), changing.states()[0]?.name], [5, "other"]);
   old.going.resolve();
   assert.deepEqual([await step(turns[0]), await step(turns[0]), old.said], ["over", "end", []]);
@@ -55,20 +55,20 @@ test("turns on their way arrive as they set out, later ones go the new way, and 
   assert.deepEqual([old.said, other.said], [["closed"], []]);
 });
 
-test("a route that nobody is on is closed at once, and a turn that took no step is not on it", async () => {
+test("an unused route is closed at once, and a turn that has not started does not use it", async () => {
   const [old, other] = [createNamed("old"), createNamed("other")];
   const changing = createChangingRoute(old.route);
-  const waiting = setOut(changing);
+  const waiting = startTurn(changing);
   await changing.change(other.route);
   assert.deepEqual(old.said, ["closed"]);
   assert.equal(await step(waiting), "other");
-  await setOut(changing).return?.();
+  await startTurn(changing).return?.();
 });
 
-test("a way is left by whoever gives up, and by whoever fails", async () => {
+test("a turn that is abandoned or fails releases its route", async () => {
   const [old, other] = [createNamed("old"), createNamed("other")];
   const changing = createChangingRoute(old.route);
-  const [leaving, failing] = [setOut(changing), setOut(changing)];
+  const [leaving, failing] = [startTurn(changing), startTurn(changing)];
   await Promise.all([step(leaving), step(failing)]);
   const changed = changing.change(other.route);
   const failed = assert.rejects(step(failing), /broken/);
@@ -80,7 +80,7 @@ test("a way is left by whoever gives up, and by whoever fails", async () => {
   assert.deepEqual(old.said, ["closed"]);
 });
 
-test("a count of tokens and a list of models keep the way that they took open", async () => {
+test("counting tokens and listing models keep their route open until they finish", async () => {
   for (const ask of [(route: Route) => route.countTokens(toTurn(), signal), (route: Route) => route.models()]) {
     const [old, other] = [createNamed("old"), createNamed("other")];
     const changing = createChangingRoute(old.route);
@@ -94,10 +94,10 @@ test("a count of tokens and a list of models keep the way that they took open", 
   }
 });
 
-test("closing closes every route once, also those that turns are still on", async () => {
+test("closing closes every route once, including those that turns still use", async () => {
   const [first, second, third] = [createNamed("first"), createNamed("second"), createNamed("third")];
   const changing = createChangingRoute(first.route);
-  const turn = setOut(changing);
+  const turn = startTurn(changing);
   await step(turn);
   const changed = changing.change(second.route);
   await changing.change(third.route);
@@ -108,7 +108,7 @@ test("closing closes every route once, also those that turns are still on", asyn
   assert.deepEqual([first.said, second.said, third.said], [["closed"], ["closed"], ["closed"]]);
 });
 
-test("a route that cannot be closed is told to whoever changed it, and to nobody later", async () => {
+test("a failure to close a route is reported to whoever changed it, and not again later", async () => {
   const old = createNamed("old", () => Promise.reject(new Error("it will not close")));
   const changing = createChangingRoute(old.route);
   await assert.rejects(changing.change(createNamed("other").route), /it will not close/);

@@ -1,4 +1,4 @@
-/** A gateway that closes: what runs ends or is called off, and nothing begins behind it. */
+/** A closing gateway: running turns end or are cancelled, and nothing starts afterwards. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { SessionStore } from "../../src/core/store.ts";
@@ -8,7 +8,7 @@ import { codeOf, key, open } from "./asking.ts";
 
 const memo = () => "{}";
 
-/** A store that says whether it has a turn or a key only when it may. */
+/** A store that waits for a signal before it looks up a turn or a key. */
 function createHeld() {
   const store = createMemoryStore();
   const gate = Promise.withResolvers<void>();
@@ -23,8 +23,8 @@ function createHeld() {
   return { store: { ...store, findKey, findTurn }, asked: asked.promise, go: () => gate.resolve() };
 }
 
-suite("a request that is just being taken when the gateway closes", () => {
-  test("does not begin in the background", async () => {
+suite("a request that is being accepted when the gateway closes", () => {
+  test("does not start in the background", async () => {
     const { answer, gateway, store, adapter } = open([say("ok")]);
     const turnId = `resp_${"a".repeat(48)}`;
     const asked = codeOf(answer({ background: true, stream: false }, { memo, turnId }));
@@ -34,7 +34,7 @@ suite("a request that is just being taken when the gateway closes", () => {
     assert.deepEqual([gateway.load().live, adapter.turns.length], [0, 0]);
   });
 
-  test("does not begin in the background once its key was looked for", async () => {
+  test("does not start in the background after its key was looked up", async () => {
     const { store, asked, go } = createHeld();
     const { answer, gateway, adapter } = open([say("ok")], store);
     const answered = codeOf(answer({ background: true }, { memo, key }));
@@ -46,7 +46,7 @@ suite("a request that is just being taken when the gateway closes", () => {
     assert.deepEqual([gateway.load().live, adapter.turns.length], [0, 0]);
   });
 
-  test("does not begin once the items that it names were looked for", async () => {
+  test("does not start after the items that it references were looked up", async () => {
     const { store, asked, go } = createHeld();
     const { answer, gateway, adapter } = open([say("ok")], store);
     await gateway.conversations.create("ann", {}, { turnId: `resp_${"b".repeat(48)}`, items: [said] });

@@ -1,9 +1,9 @@
-/** What came at the same time begins together, and stays together from step to step. */
+/** Requests that arrive at the same time start together, and proceed step by step together. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createCohort } from "../../src/core/cohort.ts";
 
-test("those that wait begin in their order, at the one moment that was asked for", () => {
+test("waiting callbacks start in order, in a single scheduled round", () => {
   const moments: (() => void)[] = [];
   const begun: string[] = [];
   const begin = createCohort((go) => moments.push(go));
@@ -13,7 +13,7 @@ test("those that wait begin in their order, at the one moment that was asked for
   assert.deepEqual(begun, ["a", "b", "c"]);
 });
 
-test("who comes while a cohort begins is of the next one", () => {
+test("a callback that arrives while a cohort starts belongs to the next one", () => {
   const moments: (() => void)[] = [];
   const begun: string[] = [];
   const begin = createCohort((go) => moments.push(go));
@@ -25,7 +25,7 @@ test("who comes while a cohort begins is of the next one", () => {
   assert.deepEqual(begun, ["now", "later"]);
 });
 
-test("of many only some begin at once, and the next ones in the next round", () => {
+test("only a limited number start at once, and the rest in the next round", () => {
   const moments: (() => void)[] = [];
   let begun = 0;
   const begin = createCohort((go) => moments.push(go));
@@ -36,7 +36,7 @@ test("of many only some begin at once, and the next ones in the next round", () 
   assert.deepEqual([begun, moments.length], [100, 2]);
 });
 
-test("one that fails keeps no other from beginning", () => {
+test("a callback that throws does not prevent the others from starting", () => {
   const moments: (() => void)[] = [];
   const begun: string[] = [];
   const begin = createCohort((go) => moments.push(go));
@@ -50,16 +50,16 @@ test("one that fails keeps no other from beginning", () => {
   assert.deepEqual([begun, moments.length], [["a", "c"], 2]);
 });
 
-test("a step is taken by all before anybody takes the next one", async () => {
+test("every member takes a step before any takes the next one", async () => {
   const steps: string[] = [];
   const begin = createCohort(setImmediate);
-  async function walk(name: string): Promise<void> {
+  async function takeSteps(name: string): Promise<void> {
     await new Promise<void>(begin);
     for (const step of [1, 2, 3]) {
       steps.push(`${step}${name}`);
       await undefined;
     }
   }
-  await Promise.all(["a", "b"].map(walk));
+  await Promise.all(["a", "b"].map(takeSteps));
   assert.deepEqual(steps, ["1a", "1b", "2a", "2b", "3a", "3b"]);
 });

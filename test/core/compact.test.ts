@@ -1,4 +1,4 @@
-/** Conversations made short, and how long a conversation is, without a front door. */
+/** Compaction of conversations, and the length of a conversation, without HTTP. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
@@ -57,7 +57,7 @@ function createScene(script: Script, more: Partial<Adapter> = {}) {
   };
 }
 
-/** Answers a demand for a summary with one, and everything else with a word. */
+/** Answers a request for a summary with one, and everything else with a word. */
 const model: Script = async function* (turn) {
   const last = turn.items.at(-1);
   const isDemand = last?.type === "message" && JSON.stringify(last.content).includes("Write a summary");
@@ -69,8 +69,8 @@ const model: Script = async function* (turn) {
   ];
 };
 
-suite("a conversation made short", () => {
-  test("is the one item of the answer, told when it is whole", async () => {
+suite("a compacted conversation", () => {
+  test("is the only item of the answer, emitted once it is complete", async () => {
     const { talk } = createScene(model);
     const { told, answer } = await talk({ compacts: true });
     const item = { type: "compaction", summary: "We met." } as const;
@@ -83,7 +83,7 @@ suite("a conversation made short", () => {
     assert.deepEqual([answer.status, answer.usage], ["completed", usage]);
   });
 
-  test("has neither the form nor the tools that items of the conversation bring", async () => {
+  test("uses neither the format nor the tools that items of the conversation set", async () => {
     const { talk, turns } = createScene(model);
     const extra = { dialect: "responses", fields: { type: "configuration_update" } } as const;
     const items: Item[] = [
@@ -98,7 +98,7 @@ suite("a conversation made short", () => {
     assert.deepEqual(turn?.items.slice(0, -1), [user("hi")]);
   });
 
-  test("is asked of the model after the whole conversation, in plain text and without tools", async () => {
+  test("is requested from the model after the whole conversation, in plain text and without tools", async () => {
     const { talk, turns } = createScene(model);
     await talk({
       items: [user("hi"), call, output],
@@ -117,21 +117,21 @@ suite("a conversation made short", () => {
     assert.deepEqual(turn?.items.slice(0, -1), [user("hi"), call, output]);
     const demand = turn?.items.at(-1);
     assert.ok(demand?.type === "message" && demand.role === "user");
-    for (const kept of ["fact", "decision", "open", "name", "number", "results of tools"]) {
-      assert.ok(String(demand.content).includes(kept), kept);
+    for (const topic of ["fact", "decision", "open", "name", "number", "results of tools"]) {
+      assert.ok(String(demand.content).includes(topic), topic);
     }
     const { instructions, tools, toolChoice, parallelToolCalls, format, temperature, native } = turn?.settings ?? {};
     assert.deepEqual([instructions, tools, temperature], ["Be kind.", [], 0.5]);
     assert.deepEqual([toolChoice, parallelToolCalls, format, native], [undefined, undefined, undefined, undefined]);
   });
 
-  test("has no place for a call that still waits for its output", async () => {
+  test("omits a call that still waits for its output", async () => {
     const { talk, turns } = createScene(model);
     await talk({ items: [user("hi"), call], compacts: true });
     assert.deepEqual(turns[0]?.items.slice(0, -1), [user("hi")]);
   });
 
-  test("stands in the place of what was before it, for all that follows", async () => {
+  test("replaces everything before it for all following turns", async () => {
     const { talk, turns } = createScene(model);
     const first = await talk({ items: [user("one")] });
     const short = await talk({ items: [], previousId: first.id, compacts: true });
@@ -139,7 +139,7 @@ suite("a conversation made short", () => {
     assert.deepEqual(turns.at(-1)?.items, [{ type: "compaction", summary: "We met." }, user("two")]);
   });
 
-  test("is told again exactly as it was told", async () => {
+  test("is replayed exactly as it was emitted", async () => {
     const { talk, gateway } = createScene(model);
     const { id, told } = await talk({ compacts: true }, { memo: () => "how it is told" });
     const { follow } = (await gateway.recall("ann", id))!;
@@ -156,7 +156,7 @@ suite("a conversation made short", () => {
     ["half of it", [...say("We"), { type: "finish", reason: "length" }]],
   ];
   for (const [name, deltas] of failures) {
-    test(`fails when the model says ${name}, and nothing takes the place of the conversation`, async () => {
+    test(`fails when the model says ${name}, and the conversation is not replaced`, async () => {
       const { talk, store } = createScene([deltas]);
       const { id, answer } = await talk({ compacts: true });
       assert.deepEqual([answer.status, answer.error?.code, answer.items], ["failed", "adapter_protocol", []]);
@@ -164,7 +164,7 @@ suite("a conversation made short", () => {
     });
   }
 
-  test("fails with what the model fails of: thrown before its first word, told after it", async () => {
+  test("fails with the model's error: thrown before its first word, in the answer after it", async () => {
     const failing = (words: readonly Delta[]) =>
       createScene(async function* () {
         if (words.length > 0) yield words;
@@ -175,14 +175,14 @@ suite("a conversation made short", () => {
     assert.deepEqual([answer.status, answer.error?.code, answer.items], ["failed", "adapter_error", []]);
   });
 
-  test("of a conversation in which nothing was said is refused before anybody is asked", async () => {
+  test("is refused before the model is asked if the conversation has no content", async () => {
     const { talk, turns } = createScene(model);
     const items: Item[] = [{ type: "message", role: "system", content: "Be kind." }];
     await assert.rejects(talk({ items, compacts: true }), { code: "invalid_value", param: "input" });
     assert.equal(turns.length, 0);
   });
 
-  test("that nobody waits for any more lets go of the model", async () => {
+  test("stops the model when its caller stops reading", async () => {
     let isLeft = false;
     const { ask } = createScene(async function* () {
       try {
@@ -198,10 +198,10 @@ suite("a conversation made short", () => {
   });
 });
 
-suite("how many tokens a request has", () => {
+suite("the token count of a request", () => {
   const tokensPerItem = 4;
 
-  test("is estimated with the items, the instructions and the tools", async () => {
+  test("is estimated from the items, the instructions and the tools", async () => {
     const { count, turns } = createScene(model);
     assert.deepEqual(await count({}), { tokens: tokensPerItem + "hi".length, isExact: false });
     const tool = { type: "function", name: "f" } as const;
@@ -216,7 +216,7 @@ suite("how many tokens a request has", () => {
     assert.deepEqual(await count({ items: [user("a"), user("b")] }), { tokens: 200, isExact: true });
   });
 
-  test("is that of all that the model would see, whatever the request goes on from", async () => {
+  test("includes everything that the model would see, whatever the request continues", async () => {
     const { talk, count, store } = createScene(model, { countTokens: async ({ items }) => items.length });
     const first = await talk({ items: [user("one")], keep: "yes" }, { hint: "h" });
     const session = (await store.findTurn("ann", first.id))?.session;
@@ -227,7 +227,7 @@ suite("how many tokens a request has", () => {
     assert.equal((await count({})).tokens, 1);
   });
 
-  test("is told while another turn of the thread runs, and keeps nothing", async () => {
+  test("is available while another turn of the thread runs, and stores nothing", async () => {
     const gate = Promise.withResolvers<void>();
     const { ask, talk, count, store } = createScene(async function* (turn, signal, tell) {
       if (turn.items.length > 1) {
@@ -245,7 +245,7 @@ suite("how many tokens a request has", () => {
     await running.events.return();
   });
 
-  test("cannot be told of a request that goes on from nothing known", async () => {
+  test("is refused for a request that continues an unknown response", async () => {
     const { count } = createScene(model);
     await assert.rejects(count({ previousId: "resp_0" }), { code: "previous_response_not_found" });
   });

@@ -1,4 +1,4 @@
-/** Conversations that met under one constant `user` before anybody had shown a history, and part when they show theirs. */
+/** Conversations that shared one constant `user` before any showed its history, and separate once they do. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -14,7 +14,7 @@ const talk = (...texts: string[]): Item[] => texts.flatMap((text) => [user(text)
 
 const system = (content: string): Item => ({ type: "message", role: "system", content });
 
-/** Says something under the constant `user`; gives what the model saw. */
+/** Sends items under the constant `user`; returns what the model saw. */
 function createScene(
   alwaysResends = false,
   answer?: string,
@@ -34,7 +34,7 @@ function createScene(
   };
 }
 
-test("the one that was taken for the other's next message is alone as soon as it shows its own history", async () => {
+test("a conversation mistaken for another one's next message is separate once it shows its own history", async () => {
   const say = createScene();
   await say([user("hello")]);
   await say([user("hi")]);
@@ -45,7 +45,7 @@ test("the one that was taken for the other's next message is alone as soon as it
   assert.deepEqual(await say(first), first);
 });
 
-test("also when another one has shown its history before", async () => {
+test("it is separate even if another conversation has shown its history before", async () => {
   const say = createScene();
   for (const text of ["hello", "hi", "hey"]) await say([user(text)]);
   for (const text of ["hello", "hey", "hi"]) {
@@ -56,14 +56,14 @@ test("also when another one has shown its history before", async () => {
   }
 });
 
-test("a client that shows its last exchange alone is still given its whole thread, where the session has no other", async () => {
+test("a client that shows only its last exchange still gets its whole thread if the session has no other", async () => {
   const say = createScene();
   await say([user("one")]);
   await say([...talk("one"), user("two")]);
   assert.deepEqual(await say([...talk("two"), user("three")]), [...talk("one", "two"), user("three")]);
 });
 
-test("conversations that begin with the same words keep each its own system message, and one without any gets none", async () => {
+test("conversations that start with the same words keep their own system messages, and one without any gets none", async () => {
   for (const alwaysResends of [false, true]) {
     const say = createScene(alwaysResends);
     await say([...talk("known to resend"), user("yes")]);
@@ -80,7 +80,7 @@ test("conversations that begin with the same words keep each its own system mess
   }
 });
 
-test("who shows no system message is given none where its words are those of several that have one", async () => {
+test("a caller without a system message gets none where several conversations with its words have one", async () => {
   const say = createScene();
   await say([...talk("known to resend"), user("yes")]);
   for (const name of ["Ann", "Bob"]) await say([system(name), user("hi")]);
@@ -90,7 +90,7 @@ test("who shows no system message is given none where its words are those of sev
   assert.deepEqual(await say(later), later);
 });
 
-test("nor is it given what was said before the same words in another conversation", async () => {
+test("a caller does not get what preceded the same words in another conversation", async () => {
   const say = createScene(false, "H");
   const chat = (...texts: string[]) => texts.flatMap((text) => [user(text), assistant("H")]);
   await say([...chat("known to resend"), user("yes")]);
@@ -103,7 +103,7 @@ test("nor is it given what was said before the same words in another conversatio
   assert.deepEqual(await say(shown), shown);
 });
 
-test("nor where more conversations are alike than are looked at, though all of these have the same one", async () => {
+test("a caller gets no system message where too many conversations are alike to compare, even if those compared agree", async () => {
   const say = createScene();
   await say([...talk("known to resend"), user("yes")]);
   await say([user("hi")]);
@@ -112,7 +112,7 @@ test("nor where more conversations are alike than are looked at, though all of t
   assert.deepEqual(await say(shown), shown);
 });
 
-test("who left out its system message is given that of its own conversation, where it is the only one with these words", async () => {
+test("a caller that omits its system message gets the one of its conversation if no other has the same words", async () => {
   const say = createScene();
   await say([system("Ann"), user("hi")]);
   const shown = [...talk("hi"), user("who am I?")];
@@ -122,7 +122,7 @@ test("who left out its system message is given that of its own conversation, whe
   assert.deepEqual(await say(later), [system("Ann"), ...later]);
 });
 
-test("where all callers show their whole history, what ends another conversation is no end of it", async () => {
+test("where all callers show their whole history, the end of another conversation is not matched", async () => {
   const say = createScene(true);
   await say([user("my salary is 5000")]);
   await say([...talk("my salary is 5000"), user("hi")]);
@@ -131,7 +131,7 @@ test("where all callers show their whole history, what ends another conversation
   assert.deepEqual(await say(shown), shown);
 });
 
-test("conversations of few words, each of which sends its history, never see anything but their own", async () => {
+test("short conversations that each send their history see only their own", async () => {
   const words = fc.constantFrom("hi", "ok", "go");
   const step = fc.record({ who: fc.nat(11), text: words, back: fc.constantFrom(0, 0, 0, 1, 2), isKept: fc.boolean() });
   const instructions = [[], [system("Ann")], [system("Bob")]];
@@ -144,7 +144,8 @@ test("conversations of few words, each of which sends its history, never see any
         const said = told.get(who) ?? [];
         const shown = [...said.slice(0, Math.max(0, said.length - 2 * back)), user(text)];
         const sent = [...instructions[who % 3]!, ...shown];
-        // An answer that is not kept could be the end of another conversation too, unless all callers show all.
+        // An answer that is not stored could also be the end of another conversation, unless all callers show
+        // everything.
         assert.deepEqual(await say(sent, isKept || !alwaysResends ? undefined : "no"), sent);
         told.set(who, [...shown, assistant("H")]);
       }

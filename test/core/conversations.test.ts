@@ -33,17 +33,17 @@ function add(...items: readonly Item[]) {
   return { turnId: newId("resp"), items };
 }
 
-/** The texts of all items that are there, oldest first. */
+/** The texts of all existing items, oldest first. */
 async function textsOf(gateway: Gateway, id: string, owner = "a"): Promise<unknown[]> {
   const places = await gateway.conversations.places(owner, id);
   return places.flatMap(({ item }) => (item === undefined ? [] : [item.type === "message" ? item.content : item.type]));
 }
 
 async function ask(gateway: Gateway, conversationId: string, ...items: readonly Item[]): Promise<string> {
-  return goOn(gateway, { conversationId }, ...items);
+  return continueFrom(gateway, { conversationId }, ...items);
 }
 
-async function goOn(
+async function continueFrom(
   gateway: Gateway,
   from: Pick<Ask, "conversationId" | "previousId">,
   ...items: readonly Item[]
@@ -61,7 +61,7 @@ async function goOn(
   return turnId;
 }
 
-test("a conversation begins with the items that it is made with, and a turn in it goes on from them", async () => {
+test("a conversation starts with the items it is created with, and a turn in it continues from them", async () => {
   const gateway = make();
   const { id, metadata } = await gateway.conversations.create("a", { topic: "tea" }, add(said("one"), said("two")));
   await ask(gateway, id, said("three"));
@@ -73,12 +73,12 @@ test("a conversation begins with the items that it is made with, and a turn in i
   assert.deepEqual(await textsOf(gateway, id), ["one", "two", "three", "Hello"]);
 });
 
-test("a conversation that the store could not keep is not told as made", async () => {
+test("a conversation that the store failed to store is not reported as created", async () => {
   store = { ...store, createSession: () => Promise.reject(new Error("the disk is full")) };
   await assert.rejects(make().conversations.create("a", {}, add()), /the disk is full/);
 });
 
-test("a session that was found by a hint is a conversation too", async () => {
+test("a session found by a hint is a conversation too", async () => {
   const gateway = make();
   const { about, events } = await gateway.answer(
     {
@@ -97,7 +97,7 @@ test("a session that was found by a hint is a conversation too", async () => {
   assert.deepEqual(await textsOf(gateway, about.session), ["hi", "Hello", "and then"]);
 });
 
-test("items that are added while a turn runs come behind its answer", async () => {
+test("items added while a turn runs come after its answer", async () => {
   const started = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   const gateway = make(async function* () {
@@ -109,14 +109,14 @@ test("items that are added while a turn runs come behind its answer", async () =
   const answered = ask(gateway, id, said("question"));
   await started.promise;
   const added = gateway.conversations.append("a", id, add(said("later")), signal);
-  // Whatever can be done without the answer is done by now: a memory store never waits for anything.
+  // Whatever is possible without the answer is done by now: a memory store never waits for anything.
   await setImmediate();
   released.resolve();
   await Promise.all([answered, added]);
   assert.deepEqual(await textsOf(gateway, id), ["question", "Hello", "later"]);
 });
 
-test("items that are added at the same time are all kept", async () => {
+test("items added at the same time are all stored", async () => {
   const gateway = make();
   const { id } = await gateway.conversations.create("a", {}, add());
   const numbers = Array.from({ length: 10 }, (_, index) => `${index}`);
@@ -124,7 +124,7 @@ test("items that are added at the same time are all kept", async () => {
   assert.deepEqual(await textsOf(gateway, id), numbers);
 });
 
-test("items are added anew when a turn from elsewhere came between, and refused when it never ends", async () => {
+test("adding items is retried when another turn was committed first, and refused when that keeps happening", async () => {
   const { commit } = store;
   let refusals = 1;
   store = { ...store, commit: async (turns) => (refusals-- > 0 ? false : commit(turns)) };
@@ -138,7 +138,7 @@ test("items are added anew when a turn from elsewhere came between, and refused 
   assert.deepEqual(await textsOf(gateway, id), ["one", "three"]);
 });
 
-test("a deleted item is gone for the model, and the items behind it keep their places", async () => {
+test("a deleted item is hidden from the model, and the items after it keep their places", async () => {
   const gateway = make();
   const { id } = await gateway.conversations.create("a", {}, add(said("one"), said("two"), said("three")));
   const before = await gateway.conversations.places("a", id);
@@ -152,7 +152,7 @@ test("a deleted item is gone for the model, and the items behind it keep their p
   assert.deepEqual(gateway.adapter.turns[0]?.items, [said("two"), said("three"), said("four")]);
 });
 
-test("a call and its output can be deleted one after the other without harm to the conversation", async () => {
+test("a call and its output can be deleted one after the other without breaking the conversation", async () => {
   const gateway = make();
   const call: Item = { type: "tool-call", kind: "function", callId: "c1", name: "f", arguments: "{}" };
   const output: Item = { type: "tool-output", kind: "function", callId: "c1", output: "ok" };
@@ -175,7 +175,7 @@ test("items of one turn that are deleted at the same time are all deleted", asyn
   assert.deepEqual(await textsOf(gateway, id), ["one"]);
 });
 
-test("an item of an answer can be deleted, and the answer is told without it", async () => {
+test("an item of an answer can be deleted, and the answer is returned without it", async () => {
   const gateway = make([[{ type: "reasoning", text: "hm" }, ...say("Hello"), end]]);
   const { id } = await gateway.conversations.create("a", {}, add());
   const turnId = await ask(gateway, id, said("question"));
@@ -185,7 +185,7 @@ test("an item of an answer can be deleted, and the answer is told without it", a
   assert.deepEqual(state.status === "over" && state.answer.items.map(({ type }) => type), ["message"]);
 });
 
-test("a turn is told that what it goes on from was deleted while it ran", async () => {
+test("a turn fails with a clear error when what it continues is deleted while it runs", async () => {
   const whileRunning: (() => Promise<unknown>)[] = [];
   const gateway = make(async function* () {
     yield say("Hello");
@@ -195,13 +195,13 @@ test("a turn is told that what it goes on from was deleted while it ran", async 
   const previousId = await ask(gateway, id, said("two"));
   const missing = "was deleted while this turn ran, so the turn was not stored.";
   whileRunning.push(() => gateway.forget("a", previousId));
-  await assert.rejects(goOn(gateway, { previousId }, said("three")), {
+  await assert.rejects(continueFrom(gateway, { previousId }, said("three")), {
     code: "previous_response_not_found",
     param: "previous_response_id",
     message: `Previous response with id '${previousId}' ${missing}`,
   });
   whileRunning.push(() => gateway.conversations.delete("a", id));
-  await assert.rejects(goOn(gateway, { conversationId: id }, said("three")), {
+  await assert.rejects(continueFrom(gateway, { conversationId: id }, said("three")), {
     code: "not_found",
     param: "conversation",
     message: `Conversation with id '${id}' ${missing}`,
@@ -218,7 +218,7 @@ test("an item is deleted from its own conversation only", async () => {
   assert.deepEqual(await textsOf(gateway, other.id), ["other"]);
 });
 
-test("another owner's conversation is unknown in the same words as one that is not there", async () => {
+test("another owner's conversation gets the same error as one that does not exist", async () => {
   const gateway = make();
   const { id } = await gateway.conversations.create("a", { secret: "s" }, add(said("one")));
   const { conversations } = gateway;
@@ -240,14 +240,14 @@ test("another owner's conversation is unknown in the same words as one that is n
   for (const attempt of attempts("a")) await assert.rejects(attempt, unknown);
 });
 
-test("metadata are replaced, not merged", async () => {
+test("metadata is replaced, not merged", async () => {
   const { conversations } = make();
   const { id } = await conversations.create("a", { one: "1" }, add());
   assert.deepEqual((await conversations.update("a", id, { two: "2" })).metadata, { two: "2" });
   assert.deepEqual((await conversations.read("a", id)).metadata, { two: "2" });
 });
 
-test("deleting a conversation deletes what was said in it", async () => {
+test("deleting a conversation deletes its turns", async () => {
   const gateway = make();
   const { id } = await gateway.conversations.create("a", {}, add(said("one")));
   const turnId = await ask(gateway, id, said("two"));
@@ -255,7 +255,7 @@ test("deleting a conversation deletes what was said in it", async () => {
   assert.equal(await gateway.recall("a", turnId), undefined);
 });
 
-test("items can be named instead of sent, if they are the owner's", async () => {
+test("items can be referenced instead of sent, if they belong to the owner", async () => {
   const gateway = make();
   const { id } = await gateway.conversations.create("a", {}, add(said("one")));
   const turnId = await ask(gateway, id, said("two"));
@@ -266,7 +266,7 @@ test("items can be named instead of sent, if they are the owner's", async () => 
   await assert.rejects(gateway.conversations.create("b", {}, addition), { code: "not_found", param: "items[0]" });
 });
 
-test("the output of a tool is taken only behind its call", async () => {
+test("a tool's output is accepted only after its call", async () => {
   const gateway = make();
   const call: Item = { type: "tool-call", kind: "function", callId: "c1", name: "f", arguments: "{}" };
   const output: Item = { type: "tool-output", kind: "function", callId: "c1", output: "ok" };
@@ -288,14 +288,14 @@ test("too many items at once are refused", async () => {
   await assert.rejects(gateway.conversations.append("a", id, three, signal), refusal);
 });
 
-test("a conversation that grows beyond its bound loses its oldest turns", async () => {
+test("a conversation that exceeds its limit loses its oldest turns", async () => {
   const gateway = make(hello, { maxTurnsPerThread: 2 });
   const { id } = await gateway.conversations.create("a", {}, add(said("one")));
   for (const text of ["two", "three"]) await gateway.conversations.append("a", id, add(said(text)), signal);
   assert.deepEqual(await textsOf(gateway, id), ["two", "three"]);
 });
 
-test("whoever leaves while it waits adds nothing", async () => {
+test("a caller that disconnects while it waits adds nothing", async () => {
   const started = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   const gateway = make(async function* () {
@@ -315,7 +315,7 @@ test("whoever leaves while it waits adds nothing", async () => {
   assert.deepEqual(await textsOf(gateway, id), ["question", "Hello"]);
 });
 
-test("only what the model was saying when it was cut off is not whole", async () => {
+test("only the item that the model was producing when it was cut off is incomplete", async () => {
   const gateway = make([[{ type: "reasoning", text: "hm" }, ...say("Hel"), { type: "finish", reason: "length" }]]);
   const { id } = await gateway.conversations.create("a", {}, add());
   await ask(gateway, id, said("question"));

@@ -1,4 +1,7 @@
-/** What a request goes on from is deleted before its turn comes, or while it runs; and what came to nothing goes with its session. */
+/**
+ * What a request continues is deleted before its turn or while it runs; and failed turns are deleted with their
+ * session.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
@@ -12,7 +15,7 @@ const user = (content: string): Item => ({ type: "message", role: "user", conten
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
 const textOf = (item: Item): unknown => (item.type === "message" ? item.content : item.type);
 
-/** A model that answers `re: <the last words>`, once it may if it is asked something slow. */
+/** A model that answers `re: <the last text>`, and waits for `go` when asked something slow. */
 function createScene(store = createMemoryStore()) {
   const gate = Promise.withResolvers<void>();
   const script: Script = async function* ({ items }, signal) {
@@ -31,7 +34,7 @@ function createScene(store = createMemoryStore()) {
     ...scene,
     go: () => gate.resolve(),
     /** Resolves when a request waits for another one. */
-    async someoneWaits() {
+    async whenWaiting() {
       while (scene.gateway.load().waiting === 0) await setImmediate();
     },
     seen: () => scene.adapter.turns.at(-1)!.items.map(textOf),
@@ -39,31 +42,31 @@ function createScene(store = createMemoryStore()) {
 }
 
 /** A store from which something is deleted just before a path is read. */
-function createSudden() {
+function createDeletingStore() {
   const store = createMemoryStore();
-  let strike: (() => Promise<unknown>) | undefined;
-  const sudden: SessionStore = {
+  let deletion: (() => Promise<unknown>) | undefined;
+  const deleting: SessionStore = {
     ...store,
     recallPath: async () => undefined,
     async readPath(turnId) {
-      const next = strike;
-      strike = undefined;
+      const next = deletion;
+      deletion = undefined;
       await next?.();
       return store.readPath(turnId);
     },
   };
-  return { store: sudden, before: (next: () => Promise<unknown>) => (strike = next) };
+  return { store: deleting, before: (next: () => Promise<unknown>) => (deletion = next) };
 }
 
-test("a response that is deleted while a request waits to go on from it is one that is not there", async () => {
-  const { answer, gateway, adapter, go, someoneWaits } = createScene();
+test("a response deleted while a request waits to continue it counts as not found", async () => {
+  const { answer, gateway, adapter, go, whenWaiting } = createScene();
   const caller = { hint: "kitchen" };
   const first = await answer({ items: [user("one")] }, caller);
   await drain(first);
   const slow = await answer({ items: [user("slow")], previousId: first.about.id });
   const told = slow.events.next();
   const waits = codeOf(answer({ items: [user("What did I say?")], previousId: first.about.id }));
-  await someoneWaits();
+  await whenWaiting();
   await gateway.forget("ann", first.about.id);
   go();
   await told;
@@ -72,15 +75,15 @@ test("a response that is deleted while a request waits to go on from it is one t
   assert.equal(adapter.turns.length, 2);
 });
 
-test("a session that is deleted while a request waits for its turn begins anew with it", async () => {
-  const { answer, gateway, go, someoneWaits, seen } = createScene();
+test("a session deleted while a request waits for its turn starts over with that request", async () => {
+  const { answer, gateway, go, whenWaiting, seen } = createScene();
   const caller = { hint: "kitchen" };
   const first = await answer({ items: [user("one")] }, caller);
   await drain(first);
   const slow = await answer({ items: [user("slow")] }, caller);
   const told = slow.events.next();
   const waits = answer({ items: [user("two")] }, caller);
-  await someoneWaits();
+  await whenWaiting();
   await gateway.conversations.delete("ann", first.about.session!);
   go();
   await told;
@@ -96,8 +99,8 @@ test("a session that is deleted while a request waits for its turn begins anew w
   assert.equal(gateway.load().waiting, 0);
 });
 
-test("what is deleted in the very moment in which it is read is not taken for an empty history", async () => {
-  const { store, before } = createSudden();
+test("a history deleted at the moment it is read is not treated as empty", async () => {
+  const { store, before } = createDeletingStore();
   const { answer, gateway, seen } = createScene(store);
   const caller = { hint: "kitchen" };
   await drain(await answer({ items: [user("one")] }, caller));
@@ -118,8 +121,8 @@ test("what is deleted in the very moment in which it is read is not taken for an
   assert.equal(await codeOf(answer({ items: [user("five")], conversationId: session })), "not_found");
 });
 
-test("a session that is deleted in the very moment in which a request goes on with it begins anew", async () => {
-  const { store, before } = createSudden();
+test("a session deleted at the moment a request continues it starts over", async () => {
+  const { store, before } = createDeletingStore();
   const { answer, gateway, seen } = createScene(store);
   const first = await answer({ items: [user("one")] }, { hint: "kitchen" });
   await drain(first);
@@ -130,7 +133,7 @@ test("a session that is deleted in the very moment in which a request goes on wi
   assert.deepEqual((await gateway.recall("ann", second.about.id))?.about.session, second.about.session);
 });
 
-test("turns that failed or were stopped are gone with their session, and are no part of it before", async () => {
+test("failed and stopped turns are deleted with their session, and are not listed in it before", async () => {
   const { answer, gateway, store } = createScene();
   const caller = { hint: "kitchen", memo: () => "memo" };
   const first = await answer({ items: [user("one")] }, caller);
@@ -143,8 +146,8 @@ test("turns that failed or were stopped are gone with their session, and are no 
   await stopped.events.next();
   leaving.abort();
   await drain(stopped);
-  const lone = [failed.about.id, stopped.about.id];
-  for (const id of lone) assert.equal((await gateway.recall("ann", id))?.about.session, session);
+  const unthreaded = [failed.about.id, stopped.about.id];
+  for (const id of unthreaded) assert.equal((await gateway.recall("ann", id))?.about.session, session);
   assert.deepEqual(
     (await gateway.conversations.places("ann", session!)).map(({ item }) => item && textOf(item)),
     ["one", "re: one"],
@@ -154,7 +157,7 @@ test("turns that failed or were stopped are gone with their session, and are no 
     [1],
   );
   await gateway.conversations.delete("ann", session!);
-  for (const id of lone) assert.equal(await gateway.recall("ann", id), undefined);
+  for (const id of unthreaded) assert.equal(await gateway.recall("ann", id), undefined);
   assert.equal((await Array.fromAsync(store.exportRecords())).length, 1);
 });
 

@@ -1,4 +1,4 @@
-/** Who is told how a turn ends: the caller that has begun it, or the observer; never both, and never nobody. */
+/** Who gets a turn's end: the caller that started it, or the observer; never both, and never neither. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
@@ -14,7 +14,7 @@ import { codeOf, createSlow, drain, key } from "./asking.ts";
 
 const newId = createIds(() => new Date());
 
-/** A gateway with a clock that is set by hand, and an observer that writes down the turns that ended alone. */
+/** A gateway with a manual clock, and an observer that records the turns that ended without their caller. */
 function open(script: Script, store: SessionStore = createMemoryStore(), maxEvents = 1_000) {
   const told: EndedTurn[] = [];
   let time = 1_000;
@@ -34,11 +34,11 @@ function open(script: Script, store: SessionStore = createMemoryStore(), maxEven
       { turnId: newId("resp"), owner: "ann", hint: undefined, signal, ...caller },
     );
   };
-  /** Resolves when nothing runs any more. */
-  const quiet = async () => {
+  /** Resolves when no turn runs any more. */
+  const settled = async () => {
     while (gateway.load().live > 0) await new Promise(setImmediate);
   };
-  return { gateway, answer, told, quiet, setTime: (at: number) => (time = at) };
+  return { gateway, answer, told, settled, setTime: (at: number) => (time = at) };
 }
 
 const fails: Script = async function* () {
@@ -48,28 +48,28 @@ const fails: Script = async function* () {
 const gone = () => new GatewayError("client_closed", "gone");
 
 suite("a turn in the background", () => {
-  test("that was only promised is told when it ends, with what it took and how long", async () => {
+  test("that was only acknowledged is reported when it ends, with its usage and duration", async () => {
     const going = Promise.withResolvers<void>();
-    const { answer, told, quiet, setTime } = open(async function* () {
+    const { answer, told, settled, setTime } = open(async function* () {
       yield say("one");
       await going.promise;
       yield [{ type: "usage", usage }];
     });
     const { about } = await answer({ background: true, stream: false });
-    assert.equal(told.length, 0, "it is not over");
+    assert.equal(told.length, 0, "it has not ended");
     setTime(1_070);
     going.resolve();
-    await quiet();
-    const { about: placed, ...turn } = told.at(0) ?? assert.fail("nobody was told");
+    await settled();
+    const { about: placed, ...turn } = told.at(0) ?? assert.fail("nothing was reported");
     assert.deepEqual(turn, { turnId: about.id, owner: "ann", usage, failure: undefined, ms: 70 });
     assert.equal(placed?.history, "new");
     assert.equal(told.length, 1);
   });
 
-  test("that fails or is called off is told with why", async () => {
+  test("that fails or is cancelled is reported with the reason", async () => {
     const failing = open(fails);
     await failing.answer({ background: true, stream: false });
-    await failing.quiet();
+    await failing.settled();
     assert.deepEqual(
       failing.told.map(({ failure }) => failure?.message),
       ["broke"],
@@ -85,56 +85,56 @@ suite("a turn in the background", () => {
     );
   });
 
-  test("whose stream its caller hears to the end is not told, with a key or without", async () => {
-    const { answer, told, quiet } = open(fails);
+  test("whose caller reads its stream to the end is not reported, with or without a key", async () => {
+    const { answer, told, settled } = open(fails);
     await drain(await answer({ background: true }));
     await drain(await answer({ background: true }, { key }));
-    await quiet();
+    await settled();
     assert.deepEqual(told, []);
   });
 
-  test("with a key is told once, and not again for who repeats the request", async () => {
-    const { answer, told, quiet } = open([say("x")]);
+  test("with a key is reported once, and not again when the request is repeated", async () => {
+    const { answer, told, settled } = open([say("x")]);
     const { about } = await answer({ background: true, stream: false }, { key });
-    await quiet();
+    await settled();
     await answer({ background: true, stream: false }, { key });
     await drain(await answer({ background: true }, { key }));
-    await quiet();
+    await settled();
     assert.deepEqual(
       told.map(({ turnId }) => turnId),
       [about.id],
     );
   });
 
-  test("that could not be promised is its caller's to hear", async () => {
+  test("that could not be acknowledged is not reported, as its caller gets the error", async () => {
     const store = {
       ...createMemoryStore(),
       begin: () => Promise.reject(new GatewayError("store_unavailable", "full")),
     };
-    const { answer, told, quiet } = open([say("x")], store);
+    const { answer, told, settled } = open([say("x")], store);
     assert.equal(await codeOf(answer({ background: true, stream: false })), "store_unavailable");
     assert.equal(await codeOf(answer({ background: true, stream: false }, { key })), "store_unavailable");
-    await quiet();
+    await settled();
     assert.deepEqual(told, []);
   });
 });
 
 suite("a turn with a key", () => {
-  test("whose caller stays is not told, whether it is answered, fails at once, or in the middle", async () => {
+  test("whose caller stays is not reported, whether it is answered, fails at once, or midway", async () => {
     const failsAtOnce: Script = () => {
       throw new GatewayError("adapter_error", "broke");
     };
     for (const script of [[say("x")], fails, failsAtOnce]) {
-      const { answer, told, quiet } = open(script);
+      const { answer, told, settled } = open(script);
       await answer({}, { key }).then(drain, () => {});
-      await quiet();
+      await settled();
       assert.deepEqual(told, []);
     }
   });
 
-  test("whose caller leaves is told at its end, once, also when somebody else hears it", async () => {
+  test("whose caller disconnects is reported once, at its end, even if another caller reads it", async () => {
     const slow = createSlow();
-    const { answer, told, quiet } = open(slow.script);
+    const { answer, told, settled } = open(slow.script);
     const caller = new AbortController();
     const { about, events } = await answer({}, { key, signal: caller.signal });
     await events.next();
@@ -144,26 +144,26 @@ suite("a turn with a key", () => {
     assert.deepEqual(told, []);
     slow.go();
     await other;
-    await quiet();
+    await settled();
     assert.deepEqual(
       told.map(({ turnId, failure }) => [turnId, failure]),
       [[about.id, undefined]],
     );
   });
 
-  test("whose caller never looks, looks away before the end, or is too slow is told", async () => {
+  test("whose caller never reads, stops before the end, or is too slow is reported", async () => {
     const slow = createSlow();
-    const unheard = open(slow.script);
-    await (await unheard.answer({}, { key })).events.return();
+    const unread = open(slow.script);
+    await (await unread.answer({}, { key })).events.return();
     slow.go();
-    await unheard.quiet();
-    assert.equal(unheard.told.length, 1);
+    await unread.settled();
+    assert.equal(unread.told.length, 1);
 
     const early = open([say("x"), say("y")]);
     const { events } = await early.answer({}, { key });
     await events.next();
-    await early.quiet();
-    assert.equal(early.told.length, 0, "it may still read the end");
+    await early.settled();
+    assert.equal(early.told.length, 0, "the caller may still read the end");
     await events.return();
     assert.equal(early.told.length, 1);
 
@@ -175,12 +175,12 @@ suite("a turn with a key", () => {
       20,
     );
     const late = await long.answer({}, { key });
-    await long.quiet();
+    await long.settled();
     assert.equal(await codeOf(drain(late)), "events_expired");
     assert.equal(long.told.length, 1);
   });
 
-  test("that fails before it has a place is told where its caller was gone by then", async () => {
+  test("that fails before it is placed is reported if its caller had disconnected by then", async () => {
     const asked = Promise.withResolvers<void>();
     const full = Promise.withResolvers<never>();
     const check = () => {

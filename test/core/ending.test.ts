@@ -1,4 +1,4 @@
-/** What is found by the end of a thread. */
+/** Matching by the end of a thread. */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { test } from "node:test";
@@ -12,7 +12,7 @@ import { createMemoryStore } from "../../src/stores/memory.ts";
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
 
-/** Turns that count how often somebody looks at what was said in them. */
+/** Turns that count how often their input is read. */
 function createThread(length: number) {
   let looks = 0;
   const turns = Array.from({ length }, (_, index): StoredTurn => {
@@ -40,7 +40,7 @@ function createThread(length: number) {
   return { path, turns, looks: () => looks };
 }
 
-test("who shows the end of a long thread has no more of it looked at than is shown", async () => {
+test("matching the end of a long thread reads no more turns than the caller shows", async () => {
   const { path, looks } = createThread(5_000);
   const store = {
     ...createMemoryStore(),
@@ -54,5 +54,5 @@ test("who shows the end of a long thread has no more of it looked at than is sho
   const ways = { isOneTalk: true, showAll: false };
   const match = await matchTail(store, chain, session, { items: [...items, user("next")], end: items.length }, ways);
   assert.deepEqual([match?.history, match?.isTail, match?.input], ["matched", true, [user("next")]]);
-  assert.ok(looks() < 20, `${looks()} turns were looked at`);
+  assert.ok(looks() < 20, `${looks()} turns were read`);
 });

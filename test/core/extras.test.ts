@@ -1,4 +1,6 @@
-/** What a caller's account of a conversation carries beside its words, where the model sees what is remembered of it. */
+/**
+ * What a caller's version of a conversation carries besides its text, where the model sees what is remembered of it.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -38,16 +40,16 @@ const reasoning: Item = { type: "reasoning", summary: [], text: "hm" };
 const thought = chat({ reasoning_content: "hm" });
 const marked = (text: string) => [{ type: "text", text, extra: chat({ cache_control: {} }) }] as const;
 
-/** A model that thinks, and calls a tool when it hears `CALL`. */
+/** A model that reasons, and calls a tool when it receives `CALL`. */
 function createScene(dialect: Dialect = "chat", signed: Extra = chat({ signature: "s" })) {
   const { adapter, answer, store } = open(async function* ({ items }) {
     const last = items.at(-1);
-    const heard = last?.type === "message" && typeof last.content === "string" ? last.content : "output";
+    const lastText = last?.type === "message" && typeof last.content === "string" ? last.content : "output";
     const called: Delta = { type: "tool-call", index: 0, callId: "c1", name: "f", extra: signed };
     const said: readonly Delta[] =
-      heard === "CALL"
+      lastText === "CALL"
         ? [called, { type: "tool-arguments", index: 0, text: "{}" }]
-        : [{ type: "text", text: `re: ${heard}` }];
+        : [{ type: "text", text: `re: ${lastText}` }];
     yield [{ type: "reasoning", text: "hm" }, ...said];
   });
   return async (...items: Item[]) => {
@@ -59,12 +61,12 @@ function createScene(dialect: Dialect = "chat", signed: Extra = chat({ signature
   };
 }
 
-/** Without what is there and says nothing. */
+/** Without fields that are undefined. */
 function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
 }
 
-test("what a caller's message carries beside a call reaches the model with what is remembered, and is not kept", async () => {
+test("extras beside a call in the caller's message reach the model with what is remembered, and are not stored", async () => {
   const say = createScene();
   await say(user("CALL"));
   const step = await say(user("CALL"), assistant("", thought), call("c1"), output("c1"));
@@ -77,7 +79,7 @@ test("what a caller's message carries beside a call reaches the model with what 
   assert.deepEqual(bare.seen, [...(step.kept as Item[]), user("two")]);
 });
 
-test("fields and names stand where the caller shows them, and of the same field the caller's counts", async () => {
+test("fields and names appear where the caller shows them, and the caller's value of a field takes precedence", async () => {
   const say = createScene();
   await say(user("CALL"));
   await say(user("CALL"), call("c1"), output("c1"));
@@ -100,7 +102,7 @@ test("fields and names stand where the caller shows them, and of the same field 
   ]);
 });
 
-test("a branch from an earlier turn has them too", async () => {
+test("a branch from an earlier turn has the extras too", async () => {
   const say = createScene();
   await say(user("CALL"));
   await say(user("CALL"), call("c1"), output("c1"));
@@ -110,7 +112,7 @@ test("a branch from an earlier turn has them too", async () => {
   assert.deepEqual(again.seen, [user("CALL"), assistant("", thought), reasoning, signed, output("c1", "another")]);
 });
 
-test("a mark that a caller has moved on is not where it was before", async () => {
+test("a cache mark that a caller has moved is no longer at its previous place", async () => {
   const say = createScene();
   const first = [user(marked("one")), assistant("re: output")];
   const second = [user(marked("two")), assistant("re: output")];
@@ -134,7 +136,7 @@ test("a mark that a caller has moved on is not where it was before", async () =>
   ]);
 });
 
-test("a field that a caller no longer shows is no longer seen, though it was kept with what the caller said", async () => {
+test("a field that a caller no longer shows is no longer seen, even if it was stored with the caller's item", async () => {
   const say = createScene();
   await say(user("CALL"));
   const marked = await say(user("CALL"), call("c1"), output("c1", "done", chat({ cache_control: {} })));
@@ -146,7 +148,7 @@ test("a field that a caller no longer shows is no longer seen, though it was kep
   assert.deepEqual(bare.seen, [user("CALL"), reasoning, signed, output("c1"), ...answered]);
 });
 
-test("what another dialect has added stays, as the caller could not show it", async () => {
+test("fields added by another dialect remain, as the caller could not show them", async () => {
   const signed: Extra = { dialect: "responses", fields: { caller: "direct" } };
   const say = createScene("chat", signed);
   await say({ ...user("CALL"), extra: signed });
@@ -155,7 +157,7 @@ test("what another dialect has added stays, as the caller could not show it", as
   assert.deepEqual(step.seen, [{ ...user("CALL"), extra: signed }, reasoning, call("c1", signed), output("c1")]);
 });
 
-test("a call that nobody answered takes along what its message carried", async () => {
+test("an unanswered call is omitted together with what its message carried", async () => {
   const say = createScene();
   await say(user("CALL"));
   const later = await say(user("CALL"), assistant("", thought), call("c1"), user("never mind"));
@@ -163,14 +165,14 @@ test("a call that nobody answered takes along what its message carried", async (
   assert.deepEqual(later.seen, [user("CALL"), reasoning, user("never mind")]);
 });
 
-test("what a message without words carries stands once, before the first of its calls", () => {
+test("the extras of a message without text appear once, before the first of its calls", () => {
   const calls = [call("c1"), call("c2")];
   const path = toPath([{ id: "1", input: [user("CALL")], output: calls } as unknown as PathTurn]);
   const account = [user("CALL"), assistant("", thought), ...calls];
   assert.deepEqual(plain(withExtras(talkFrom(path, 0), path, account, "chat")), account);
 });
 
-test("messages that the caller cuts otherwise are seen as it shows them", async () => {
+test("messages that the caller splits differently are seen as it shows them", async () => {
   const say = createScene();
   await say(user("one"), user("more"));
   const merged = { ...user("one\n\nmore"), name: "ann" };
@@ -206,7 +208,7 @@ const distortion = fc.record({
   salt: fc.nat(100),
 });
 
-test("whatever a caller shows beside its words is seen once and with the same words, which stay as they are", () => {
+test("all extras that a caller shows are seen once and with the same text, which stays unchanged", () => {
   const property = fc.property(turnsArbitrary, distortion, fc.nat(), (turns, spelling, salt) => {
     const path = toPath(
       turns.map(([asked, said], index) => ({ id: `${index}`, input: asked, output: said }) as unknown as PathTurn),
@@ -233,7 +235,7 @@ function canonsOf(items: readonly Item[]): readonly string[] {
   return toRuns(items).map(({ side, canon }) => `${side} ${canon}`);
 }
 
-/** The fields that the items of each run have, and the kinds of items that have them. */
+/** The fields that the items of each run have, with the types of those items. */
 function fieldsByRun(items: readonly Item[]): readonly (readonly string[])[] {
   return toRuns(items).map(({ side, end }) => {
     const before = items.slice(0, end);
@@ -247,7 +249,7 @@ function fieldsByRun(items: readonly Item[]): readonly (readonly string[])[] {
   });
 }
 
-test("how an image is to be seen, and what a file is called, is what the caller shows now", async () => {
+test("an image's detail and a file's name are what the caller shows now", async () => {
   const say = createScene();
   const look = (detail?: string, name?: string) =>
     user([
@@ -263,7 +265,7 @@ test("how an image is to be seen, and what a file is called, is what the caller 
   }
 });
 
-test("a text keeps what another dialect has added beside an image whose detail the caller shows otherwise", async () => {
+test("a text keeps another dialect's extras beside an image whose detail the caller has changed", async () => {
   const text = { type: "text", text: "look" } as const;
   const image = { type: "image", url: "http://127.0.0.1/1.png" } as const;
   const added = { ...text, extra: { dialect: "responses", fields: { note: 1 } } } as const;

@@ -37,7 +37,7 @@ function answerOf(events: readonly Event[]): Answer {
 const call = (index: number, name: string, callId?: string): Delta => ({ type: "tool-call", index, name, callId });
 const args = (index: number, text: string): Delta => ({ type: "tool-arguments", index, text });
 
-test("text becomes one message that is opened, told and closed", async () => {
+test("text becomes one message with a start, deltas and an end", async () => {
   const events = await collect([[{ type: "text", text: "Good " }], [{ type: "text", text: "day" }]]);
   const item = { type: "message", role: "assistant", content: "Good day" };
   assert.deepEqual(events.slice(0, -1), [
@@ -51,7 +51,7 @@ test("text becomes one message that is opened, told and closed", async () => {
   assert.equal(answerOf(events).status, "completed");
 });
 
-test("an adapter that says nothing gives a completed answer without items", async () => {
+test("an adapter that emits nothing yields a completed answer without items", async () => {
   const events = await collect([]);
   assert.deepEqual(
     events.map((event) => event.type),
@@ -60,27 +60,27 @@ test("an adapter that says nothing gives a completed answer without items", asyn
   assert.deepEqual(answerOf(events).items, []);
 });
 
-test("empty text announces no message", async () => {
+test("empty text starts no message", async () => {
   assert.deepEqual(
     answerOf(await collect([[{ type: "text", text: "" }, call(0, "f"), args(0, "{}")]])).items.length,
     1,
   );
 });
 
-test("empty reasoning is none, and parts no message", async () => {
+test("empty reasoning is ignored and does not split a message", async () => {
   const silent: Delta = { type: "reasoning", text: "" };
   const events = await collect([[{ type: "text", text: "Hel" }, silent], [{ type: "text", text: "lo" }], [silent]]);
   assert.deepEqual(answerOf(events).items, [{ type: "message", role: "assistant", content: "Hello" }]);
 });
 
-test("what tells nothing is no batch and no piece of a call", async () => {
+test("deltas without content produce no batch and no piece of a call", async () => {
   const sizes: number[] = [];
   const said = [[call(0, "f", "a"), args(0, "")], [args(0, "")], [args(0, "{}")]];
   for await (const batch of frame("resp_1", replay(said), createEnding())) sizes.push(batch.length);
   assert.deepEqual(sizes, [2, 1, 2]);
 });
 
-test("the end of a message leaves a call open that has begun behind it", async () => {
+test("the end of a message leaves open a call that started after it", async () => {
   const events = await collect([
     [{ type: "text", text: "Hm" }, call(0, "f", "a"), args(0, "{")],
     [{ type: "message-end" }, args(0, "}")],
@@ -108,7 +108,7 @@ test("a refusal after text is a second part of the same message", async () => {
   ]);
 });
 
-test("calls whose arguments arrive interleaved are told one after the other, none mixed, none lost", async () => {
+test("calls whose arguments arrive interleaved are emitted one after the other, unmixed and complete", async () => {
   const events = await collect([
     [call(0, "first", "a"), args(0, '{"x"')],
     [call(1, "second", "b"), args(1, '{"y":')],
@@ -132,7 +132,7 @@ test("calls whose arguments arrive interleaved are told one after the other, non
   }
 });
 
-test("a call is told as it comes once the one before it is whole", async () => {
+test("a call is streamed as soon as the one before it is complete", async () => {
   const begun: number[] = [];
   const said = [[call(0, "first", "a"), args(0, "{}")], [call(1, "second", "b")], [args(1, "{}")]];
   for await (const batch of frame("resp_1", replay(said), createEnding())) {
@@ -141,7 +141,7 @@ test("a call is told as it comes once the one before it is whole", async () => {
   assert.deepEqual(begun, [1, 1, 0, 0]);
 });
 
-test("interleaved inputs of custom tools are kept apart too", async () => {
+test("interleaved inputs of custom tools are kept separate too", async () => {
   const custom = (index: number): Delta => ({
     type: "tool-call",
     index,
@@ -156,7 +156,7 @@ test("interleaved inputs of custom tools are kept apart too", async () => {
   );
 });
 
-test("a call without arguments has an empty object, which is told before its end, unless it is free text or broke off", async () => {
+test("a call without arguments emits an empty object before its end, unless it is free text or was cut off", async () => {
   const events = await collect([[call(0, "look", "a"), call(1, "listen", "b"), args(1, " ")]]);
   const told = events.filter((event) => event.type === "item-delta").map(({ index, text }) => [index, text]);
   assert.deepEqual(told, [
@@ -176,7 +176,7 @@ test("a call without arguments has an empty object, which is told before its end
   }
 });
 
-test("arguments for a call that is not open fail the turn instead of vanishing", async () => {
+test("arguments for a call that is not open fail the turn instead of being lost", async () => {
   const events = await collect([[{ type: "text", text: "Hm" }], [args(3, "{}")]]);
   assert.equal(answerOf(events).error?.code, "adapter_protocol");
   const late = await collect([
@@ -186,7 +186,7 @@ test("arguments for a call that is not open fail the turn instead of vanishing",
   assert.equal(answerOf(late).error?.code, "adapter_protocol");
 });
 
-test("a number that a call had which is over may be that of another", async () => {
+test("the index of a finished call may be reused for another one", async () => {
   const events = await collect([
     [call(0, "first"), args(0, "{"), call(1, "second"), args(1, "{}"), { type: "text", text: "Hm" }],
     [call(1, "third"), args(1, '{"x":1}')],
@@ -201,7 +201,7 @@ test("a number that a call had which is over may be that of another", async () =
   );
 });
 
-test("a delta with very many log probabilities is taken whole", async () => {
+test("a delta with very many log probabilities is processed completely", async () => {
   const logprobs = Array.from({ length: 200_000 }, (_, index) => index);
   const events = await collect([
     [{ type: "text", text: "a", logprobs }],
@@ -212,7 +212,7 @@ test("a delta with very many log probabilities is taken whole", async () => {
   assert.equal(part?.type === "text" && part.logprobs?.length, 200_001);
 });
 
-test("reasoning, text and a call are three items in the order in which they began", async () => {
+test("reasoning, text and a call are three items in the order in which they started", async () => {
   const events = await collect([
     [
       { type: "reasoning", text: "hm" },
@@ -228,7 +228,7 @@ test("reasoning, text and a call are three items in the order in which they bega
   assert.deepEqual(answerOf(events).items[0], { type: "reasoning", summary: ["Sum"], text: "hm", encrypted: "x" });
 });
 
-test("a summary's sections are told in order and none is reopened, however the adapter counts them", async () => {
+test("a summary's sections are emitted in order and never reopened, however the adapter numbers them", async () => {
   const sections = [1, 1, 2, 1].map((summary, at): Delta => ({ type: "reasoning", text: `${at}`, summary }));
   const events = await collect([sections]);
   assert.deepEqual(answerOf(events).items, [{ type: "reasoning", summary: ["01", "2", "3"], text: "" }]);
@@ -238,14 +238,14 @@ test("a summary's sections are told in order and none is reopened, however the a
   );
 });
 
-test("being cut off by length wins over having called a tool, and the open item is not whole", async () => {
+test("being cut off by length takes precedence over a tool call, and the open item is incomplete", async () => {
   const events = await collect([[call(0, "f"), args(0, '{"x'), { type: "finish", reason: "length" }]]);
   assert.equal(answerOf(events).finish, "length");
   assert.equal(answerOf(events).status, "incomplete");
   assert.equal(events.find((event) => event.type === "item-end")?.whole, false);
 });
 
-test("an answer that stopped for tool calls and has none has just stopped", async () => {
+test("an answer that stopped for tool calls but has none counts as stopped", async () => {
   const events = await collect([
     [
       { type: "text", text: "hi" },
@@ -274,7 +274,7 @@ test("a failure after the first delta closes what is open and ends the turn as f
   assert.deepEqual(settled, []);
 });
 
-test("an answer that cannot be kept ends as failed, never as a false success", async () => {
+test("an answer that cannot be stored ends as failed, never as a false success", async () => {
   const ending = createEnding(async () => {
     throw new GatewayError("store_unavailable", "disk full");
   });
@@ -283,7 +283,7 @@ test("an answer that cannot be kept ends as failed, never as a false success", a
   assert.equal(answer.error?.code, "store_unavailable");
 });
 
-test("the answer is settled before its end is told", async () => {
+test("the answer is settled before its end is emitted", async () => {
   const order: string[] = [];
   const ending = createEnding(async () => void order.push("settled"));
   for await (const batch of frame("resp_1", replay([[{ type: "text", text: "Hi" }]]), ending)) {
@@ -292,7 +292,7 @@ test("the answer is settled before its end is told", async () => {
   assert.deepEqual(order, ["settled", "told"]);
 });
 
-test("an answer that failed is let go of before its end is told", async () => {
+test("a failed answer is abandoned before its end is emitted", async () => {
   const order: string[] = [];
   const ending: Ending = {
     ...createEnding(),
@@ -308,7 +308,7 @@ test("an answer that failed is let go of before its end is told", async () => {
   assert.deepEqual(order, ["failed", "told"]);
 });
 
-test("whoever stops listening closes the adapter's stream and leaves", async () => {
+test("a consumer that stops reading closes the adapter's stream and leaves the queue", async () => {
   let closed = false;
   async function* endless(): AsyncGenerator<readonly Delta[]> {
     try {
@@ -330,7 +330,7 @@ test("whoever stops listening closes the adapter's stream and leaves", async () 
   );
 });
 
-test("a turn that failed before it began has a start and one failed end", () => {
+test("a turn that failed before it started has a start and one failed end", () => {
   const events = failedTurn(new GatewayError("adapter_timeout", "late"), new Date(0));
   assert.deepEqual(
     events.map((event) => event.type),
@@ -350,7 +350,7 @@ const deltas = fc.oneof(
   fc.record({ type: fc.constant("finish" as const), reason: fc.constantFrom("stop" as const, "length" as const) }),
 );
 
-/** Calls with whole JSON arguments, cut in pieces and shuffled among each other, each call's own pieces in order. */
+/** Calls with complete JSON arguments, split and interleaved, with each call's own pieces in order. */
 const interleavedCalls = fc
   .array(
     fc.tuple(
@@ -373,7 +373,7 @@ const interleavedCalls = fc
     });
   });
 
-test("whatever an adapter says, the events are well formed and add up to the answer", async () => {
+test("whatever an adapter emits, the events are well formed and add up to the answer", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.array(deltas)), interleavedCalls, fc.boolean(), async (before, calls, fails) => {
       const batches = [...before, calls];
@@ -395,7 +395,7 @@ test("whatever an adapter says, the events are well formed and add up to the ans
         .filter((event) => event.type === "item-delta")
         .map((event) => event.text)
         .join("");
-      const kept = answer.items.flatMap((item) => {
+      const inAnswer = answer.items.flatMap((item) => {
         if (item.type === "tool-call") return item.arguments;
         if (item.type !== "message") return [];
         return typeof item.content === "string"
@@ -406,7 +406,7 @@ test("whatever an adapter says, the events are well formed and add up to the ans
         .filter((event) => event.type === "item-delta")
         .filter((event) => event.kind === "reasoning" || event.kind === "summary")
         .reduce((length, event) => length + event.text.length, 0);
-      assert.equal(told.length - reasoned, kept.join("").length);
+      assert.equal(told.length - reasoned, inAnswer.join("").length);
       if (fails) return;
       const names = new Set(
         calls.map((delta) => (delta.type === "tool-call" ? delta.name : undefined)).filter(Boolean),
@@ -418,7 +418,7 @@ test("whatever an adapter says, the events are well formed and add up to the ans
   );
 });
 
-test("an item that only its dialect knows is opened and closed at once, behind the calls that had to wait", async () => {
+test("an item of another dialect is opened and closed at once, after the calls that had to wait", async () => {
   const extra = { dialect: "responses", fields: { type: "web_search_call", id: "ws_1" } } as const;
   const events = await collect([[call(0, "a"), args(0, "{"), call(1, "b"), args(1, "{}"), { type: "other", extra }]]);
   const { items } = answerOf(events);
@@ -432,7 +432,7 @@ test("an item that only its dialect knows is opened and closed at once, behind t
   ]);
 });
 
-test("what a dialect adds to a call is told with its start or when it comes, and is kept with it", async () => {
+test("a dialect's extras of a call are emitted with its start or as they arrive, and stored with it", async () => {
   const extra = (fields: object) => ({ dialect: "chat", fields: { ...fields } }) as const;
   const events = await collect([
     [
@@ -447,12 +447,12 @@ test("what a dialect adds to a call is told with its start or when it comes, and
   const start = events.find((event) => event.type === "item-start");
   assert.ok(start?.item.type === "tool-call");
   assert.deepEqual(start.item.extra, extra({ one: 1 }));
-  const [kept] = answerOf(events).items;
-  assert.ok(kept?.type === "tool-call");
-  assert.deepEqual(kept.extra, extra({ one: 1, two: 2 }));
+  const [inAnswer] = answerOf(events).items;
+  assert.ok(inAnswer?.type === "tool-call");
+  assert.deepEqual(inAnswer.extra, extra({ one: 1, two: 2 }));
 });
 
-test("a note belongs to the text just told; one without a text has nothing to stand on", async () => {
+test("an annotation belongs to the text before it; one without a text is dropped", async () => {
   const note = (url: string): Delta => ({ type: "annotation", annotation: { type: "url_citation", fields: { url } } });
   const events = await collect([
     [note("lost"), { type: "text", text: "Hi" }, note("a")],
@@ -464,7 +464,7 @@ test("a note belongs to the text just told; one without a text has nothing to st
   assert.deepEqual(message.content, [{ type: "text", text: "Hi!", annotations }]);
 });
 
-test("two messages of one answer stay apart, each with what its dialect says of it", async () => {
+test("two messages of one answer stay separate, each with its dialect's extras", async () => {
   const extra = { dialect: "responses", fields: { phase: "commentary" } } as const;
   const events = await collect([
     [
@@ -480,7 +480,7 @@ test("two messages of one answer stay apart, each with what its dialect says of 
   ]);
 });
 
-test("what a dialect says of a message from its beginning is told with its start, and kept with it also when it breaks off", async () => {
+test("a dialect's extras of a message are emitted with its start, and kept even if the message is cut off", async () => {
   const extra = { dialect: "responses", fields: { phase: "commentary" } } as const;
   const other = { dialect: "responses", fields: { phase: "final_answer" } } as const;
   for (const reason of ["stop", "length"] as const) {
@@ -499,7 +499,7 @@ test("what a dialect says of a message from its beginning is told with its start
   }
 });
 
-test("a seal ends its reasoning, so that two thoughts keep a seal each", async () => {
+test("a seal ends its reasoning, so two reasoning items have a seal each", async () => {
   const events = await collect([
     [
       { type: "reasoning", text: "Hm." },
@@ -516,7 +516,7 @@ test("a seal ends its reasoning, so that two thoughts keep a seal each", async (
   assert.deepEqual(seals, ["one", "two"]);
 });
 
-test("twenty thousand calls side by side are told in seconds, not in minutes", async () => {
+test("twenty thousand parallel calls are emitted in seconds, not in minutes", async () => {
   const calls = Array.from({ length: 20_000 }, (_, index): Delta => ({ type: "tool-call", index, name: "look" }));
   const written = calls.map((_, index): Delta => ({ type: "tool-arguments", index, text: `{"at":${index}}` }));
   const started = worked();
@@ -526,7 +526,7 @@ test("twenty thousand calls side by side are told in seconds, not in minutes", a
   assert.deepEqual([ends.length, ends.every(({ whole }) => whole)], [20_000, true]);
 });
 
-test("other answers to the same question are opened, told and closed beside the turn's own", async () => {
+test("other choices have starts, deltas and ends of their own beside the turn's first answer", async () => {
   const events = await collect([
     [
       { type: "text", text: "Blue", choice: 2 },
@@ -553,7 +553,7 @@ test("other answers to the same question are opened, told and closed beside the 
   ]);
 });
 
-test("what other answers have open is closed as broken off when the turn fails", async () => {
+test("open items of other choices are closed as incomplete when the turn fails", async () => {
   const events = await collect([[{ type: "text", text: "Bl", choice: 1 }]], new Error("gone"));
   const last = events.at(-2);
   assert.deepEqual(last, {

@@ -17,7 +17,7 @@ interface Scene {
   readonly store: SessionStore;
   readonly gateway: Gateway;
   ask(ask: Partial<Ask>, caller?: Partial<Caller>): Promise<Reply>;
-  /** Asks and listens to the end. */
+  /** Asks, and reads to the end. */
   talk(ask: Partial<Ask>, caller?: Partial<Caller>): Promise<{ reply: Reply; answer: Answer; seen: readonly Item[] }>;
 }
 
@@ -80,7 +80,7 @@ const callDeltas: Delta[] = [
 ];
 const callTool: Script = () => replay([callDeltas]);
 
-test("without a hint a chat turn is stateless and nothing is kept", async () => {
+test("without a hint a chat turn is stateless and nothing is stored", async () => {
   const { talk, store } = createScene();
   const { reply } = await talk({});
   assert.equal(reply.about.history, "stateless");
@@ -105,7 +105,7 @@ test("another owner under the same hint is another session", async () => {
   assert.deepEqual(seen, [user("two")]);
 });
 
-test("a caller that shows its own history is not given the stored one on top", async () => {
+test("a caller that shows its own history does not get the stored one in addition", async () => {
   const { talk } = createScene();
   await talk({ items: [user("one")] }, { hint: "user:u" });
   const shown = [user("other"), assistant("yes"), user("two")];
@@ -114,7 +114,7 @@ test("a caller that shows its own history is not given the stored one on top", a
   assert.deepEqual(seen, shown);
 });
 
-test("a response id continues exactly that turn, also twice, and the branches do not see each other", async () => {
+test("a response id continues exactly that turn, even twice, and the branches do not see each other", async () => {
   const { talk } = createScene();
   const root = await talk({ items: [user("root")], keep: "yes" });
   const previousId = root.reply.about.id;
@@ -124,7 +124,7 @@ test("a response id continues exactly that turn, also twice, and the branches do
   assert.deepEqual(right.seen, [user("root"), assistant("answer 1"), user("right")]);
 });
 
-test("an unknown response id, and another owner's, are the same error", async () => {
+test("an unknown response id and another owner's get the same error", async () => {
   const { talk } = createScene();
   const { reply } = await talk({ keep: "yes" });
   const unknown = { code: "previous_response_not_found", param: "previous_response_id" };
@@ -135,7 +135,7 @@ test("an unknown response id, and another owner's, are the same error", async ()
   await assert.rejects(talk({ previousId: reply.about.id }, { owner: "bob" }), unknown);
 });
 
-test("continuing the newest response of a session by id moves the session on", async () => {
+test("continuing the newest response of a session by id advances the session", async () => {
   const { talk } = createScene();
   const first = await talk({ items: [user("one")] }, { hint: "user:u" });
   await talk({ items: [user("two")], keep: "yes", previousId: first.reply.about.id });
@@ -146,7 +146,7 @@ test("continuing the newest response of a session by id moves the session on", a
   );
 });
 
-test("store: false reads the context and keeps nothing", async () => {
+test("store: false reads the context and stores nothing", async () => {
   const { talk } = createScene();
   await talk({ items: [user("one")] }, { hint: "user:u" });
   const second = await talk({ items: [user("two")], keep: "no" }, { hint: "user:u" });
@@ -173,7 +173,7 @@ test("a request's own system message applies; without one the thread's newest do
   );
 });
 
-test("of several system messages those of the newest request that had any apply, and no others", async () => {
+test("only the system messages of the newest request that had any apply", async () => {
   const { talk } = createScene();
   const by = { hint: "user:u" };
   const inForce = async () =>
@@ -185,7 +185,7 @@ test("of several system messages those of the newest request that had any apply,
   assert.deepEqual(await inForce(), [system("a")]);
 });
 
-test("a tool output without its call is refused by name", async () => {
+test("a tool output without its call is refused, and the error names its id", async () => {
   const { talk } = createScene();
   await assert.rejects(talk({ items: [output("nope")] }), {
     code: "tool_call_mismatch",
@@ -194,14 +194,14 @@ test("a tool output without its call is refused by name", async () => {
   });
 });
 
-test("a call that a session was left with is answered by its output in the next turn", async () => {
+test("a call left open in a session is answered by its output in the next turn", async () => {
   const { talk } = createScene(callTool);
   await talk({ items: [user("go")] }, { hint: "user:u" });
   const { seen } = await talk({ items: [output("c1")] }, { hint: "user:u" });
   assert.deepEqual(seen, [user("go"), called("c1"), output("c1")]);
 });
 
-test("an abandoned call is left out of a hinted session, and refused after a response id", async () => {
+test("an abandoned call is omitted from a hinted session, and refused after a response id", async () => {
   const { talk } = createScene(callTool);
   const first = await talk({ items: [user("go")] }, { hint: "user:u" });
   await assert.rejects(talk({ items: [user("well?")], previousId: first.reply.about.id }), {
@@ -211,7 +211,7 @@ test("an abandoned call is left out of a hinted session, and refused after a res
   assert.deepEqual(seen, [user("go"), user("well?")]);
 });
 
-test("where nothing is continued a call without output is the model's to judge, unless the caller's wire refuses it", async () => {
+test("without a continuation a call without output is left to the model, unless the caller's protocol refuses it", async () => {
   const { talk } = createScene();
   const items = [user("go"), called("c1"), user("well?")];
   assert.deepEqual((await talk({ items })).seen, items);
@@ -229,7 +229,7 @@ test("turns of one session wait for each other and see each other's answers", as
   );
 });
 
-test("a failed turn leaves nothing behind and lets the next one in", async () => {
+test("a failed turn leaves nothing behind, and the next one proceeds", async () => {
   let fails = true;
   const { talk } = createScene(async function* (turn) {
     yield [{ type: "text", text: `answer ${turn.items.length}` }];
@@ -242,7 +242,7 @@ test("a failed turn leaves nothing behind and lets the next one in", async () =>
   assert.deepEqual(second.seen, [user("two")]);
 });
 
-test("of a turn that fails or is left nothing is kept that was not to be kept, or could not be asked for", async () => {
+test("a failed or abandoned turn is stored only if it was to be stored and could be retrieved", async () => {
   const { talk, ask, store } = createScene(async function* () {
     yield [{ type: "text", text: "half" }];
     throw new Error("broken");
@@ -263,7 +263,7 @@ test("of a turn that fails or is left nothing is kept that was not to be kept, o
   assert.deepEqual([left?.status, left?.told?.failure], ["cancelled", undefined]);
 });
 
-test("why a turn was called off says more than what broke because of it", async () => {
+test("the reason for an abort takes precedence over the error that it causes", async () => {
   const caller = new AbortController();
   const { talk } = createScene(async function* () {
     yield [{ type: "text", text: "half" }];
@@ -273,7 +273,7 @@ test("why a turn was called off says more than what broke because of it", async 
   assert.equal((await talk({}, { signal: caller.signal })).answer.error?.code, "draining");
 });
 
-test("a gateway that closes waits for its turns, but not beyond its time, and begins none", async () => {
+test("a closing gateway waits for its turns until its deadline, and starts none", async () => {
   const [found, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const store = createMemoryStore();
   await store.commit({ turns: [makeTurn({ id: `resp_${"c".repeat(48)}`, owner: "ann", output: [assistant("hm")] })] });
@@ -297,7 +297,7 @@ test("a gateway that closes waits for its turns, but not beyond its time, and be
   await closed;
 });
 
-test("to count tokens begins no session, which others would go on with", async () => {
+test("counting tokens starts no session that others would continue", async () => {
   const { talk, gateway, store } = createScene();
   const ask = {
     model: "m",
@@ -313,13 +313,13 @@ test("to count tokens begins no session, which others would go on with", async (
   assert.notEqual((await talk({}, { hint: "user:u" })).reply.about.session, first);
 });
 
-test("a turn that fails at its place lets the next one in", async () => {
+test("a turn that fails when it is placed lets the next one proceed", async () => {
   const { talk } = createScene();
   await assert.rejects(talk({ items: [output("nope")] }, { hint: "user:u" }));
   await talk({ items: [user("one")] }, { hint: "user:u" });
 });
 
-test("a caller who leaves at the last moment keeps nothing", async () => {
+test("nothing is stored if the caller disconnects at the last moment", async () => {
   const caller = new AbortController();
   const { talk, ask } = createScene(async function* () {
     yield [{ type: "text", text: "almost" }];
@@ -331,7 +331,7 @@ test("a caller who leaves at the last moment keeps nothing", async () => {
   assert.deepEqual(seen, [user("two")]);
 });
 
-test("a turn whose session moved on meanwhile fails and is not kept", async () => {
+test("a turn whose session has moved on meanwhile fails and is not stored", async () => {
   const store = createMemoryStore();
   const moved: SessionStore = { ...store, commit: async () => false };
   const { talk } = createScene(reply, moved);
@@ -339,7 +339,7 @@ test("a turn whose session moved on meanwhile fails and is not kept", async () =
   assert.equal(answer.error?.code, "session_busy");
 });
 
-test("a turn whose session, which its caller has not named, was deleted meanwhile can be sent again", async () => {
+test("a turn whose implicit session was deleted meanwhile can be sent again", async () => {
   const store = createMemoryStore();
   const forgetful: Script = async function* () {
     yield [{ type: "text", text: "half" }];
@@ -352,7 +352,7 @@ test("a turn whose session, which its caller has not named, was deleted meanwhil
   assert.equal((await talk({}, { hint: "user:u" })).answer.status, "completed");
 });
 
-test("more items than allowed are refused with the key to change", async () => {
+test("more items than allowed are refused, and the error names the setting to change", async () => {
   const { talk } = createScene();
   await assert.rejects(talk({ items: Array.from({ length: 11 }, () => user("hi")) }), {
     code: "too_many_messages",
@@ -361,7 +361,7 @@ test("more items than allowed are refused with the key to change", async () => {
   });
 });
 
-test("an output that comes after the talk went on stands behind its call", async () => {
+test("an output that arrives after the conversation continued is placed after its call", async () => {
   let calls = true;
   const { talk } = createScene((turn) =>
     replay([calls ? callDeltas : [{ type: "text", text: `answer ${turn.items.length}` }]]),
@@ -384,20 +384,20 @@ test("a turn by response id and one by hint on the same thread wait for each oth
   assert.equal(adapter.turns.length, 3);
 });
 
-test("a reply that nobody pulls lets the next turn in when it is returned", async () => {
+test("a reply that is never read lets the next turn proceed once it is returned", async () => {
   const { ask, talk } = createScene();
-  const unheard = await ask({}, { hint: "user:u" });
-  await unheard.events.return();
+  const unread = await ask({}, { hint: "user:u" });
+  await unread.events.return();
   await talk({}, { hint: "user:u" });
 });
 
-test("store: false names no session that is not there", async () => {
+test("store: false reports no session that does not exist", async () => {
   const { talk } = createScene();
   const { reply } = await talk({ keep: "no" }, { hint: "user:u" });
   assert.equal(reply.about.session, undefined);
 });
 
-test("a caller that is gone already does not even wait", async () => {
+test("a caller that has already disconnected does not wait at all", async () => {
   const { ask } = createScene();
   const gone = AbortSignal.abort(new Error("gone"));
   await assert.rejects(ask({}, { hint: "user:u", signal: gone }), /gone/);

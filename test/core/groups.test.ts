@@ -43,7 +43,7 @@ function callOf(name: string, group?: string): Item {
   return { type: "tool-call", kind: "function", callId: "c", name, arguments: "{}", ...(group && { group }) };
 }
 
-test("each function of a group is offered alone to an adapter that knows no groups, with what the group says of it in front", () => {
+test("an adapter without tool groups gets each function separately, with the group's description in front", () => {
   const { turn, remarks } = fit(toTurn({ tools: [plain, browser], toolChoice: { type: "auto" } }), "chat");
   assert.deepEqual(turn.settings.tools, [
     plain,
@@ -53,20 +53,20 @@ test("each function of a group is offered alone to an adapter that knows no grou
   assert.deepEqual([turn.settings.toolChoice, remarks], [{ type: "auto" }, []]);
 });
 
-test("an adapter that knows groups gets them, and their calls, as they are", () => {
+test("an adapter with tool groups gets them and their calls unchanged", () => {
   const turn = toTurn({ tools: [browser] }, [callOf("look", "browser")]);
   assert.deepEqual(fit(turn, "responses"), { turn, restore: undefined, remarks: [] });
   assert.equal(fit(turn, "responses").turn, turn);
 });
 
-test("a description that would be too long for a chat server leaves the group's out", () => {
+test("the group's description is omitted if the result would be too long for a chat server", () => {
   const group = toGroup("browser", [look, go], "x".repeat(1_017));
   const [first, second] = fit(toTurn({ tools: [group] })).turn.settings.tools;
   assert.deepEqual(first, { ...look, name: "browser__look" });
   assert.equal(second?.type === "function" && second.description?.length, 1_017);
 });
 
-test("calls in the history go by the same name as their tool, offered or not, and what comes back has its own", () => {
+test("calls in the history use the same name as their tool, offered or not, and new calls get the original name back", () => {
   const items = [callOf("look", "browser"), callOf("look"), callOf("read", "files")];
   const { turn, restore } = fit(toTurn({ tools: [browser] }, items));
   assert.deepEqual(turn.items, [callOf("browser__look"), callOf("look"), callOf("files__read")]);
@@ -85,7 +85,7 @@ test("calls in the history go by the same name as their tool, offered or not, an
   ]);
 });
 
-test("a turn without groups is handed on as it is, and so is what comes back", () => {
+test("a turn without groups is passed on unchanged, and so is its answer", () => {
   const turn = toTurn({ tools: [plain] }, [callOf("look")]);
   assert.deepEqual(fit(turn), { turn, restore: undefined, remarks: [] });
   assert.equal(fit(turn).turn, turn);
@@ -94,13 +94,13 @@ test("a turn without groups is handed on as it is, and so is what comes back", (
 const search: Tool = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } };
 const exec: Tool = { type: "custom", name: "exec", description: "Runs it.", format: { type: "text" } };
 
-test("what only its own dialect knows in a group is left out and told", () => {
+test("a tool of another dialect in a group is omitted and reported", () => {
   const { turn, remarks } = fit(toTurn({ tools: [toGroup("n", [exec, go, search])] }));
   assert.deepEqual(namesOf(turn), ["n__exec", "n__go"]);
   assert.deepEqual(remarks, [{ type: "left-out", what: "tool n web_search" }]);
 });
 
-test("a custom tool of a group stands alone as its functions do, and a call of it has its own name, group and kind", () => {
+test("a custom tool of a group is offered separately too, and its call gets its own name, group and kind back", () => {
   const called: Item = { type: "tool-call", kind: "custom", callId: "c", name: "exec", group: "n", arguments: "ls" };
   const { turn, restore } = fit(toTurn({ tools: [toGroup("n", [exec], "Tools.")] }, [called]), "chat");
   assert.deepEqual(turn.settings.tools, [{ ...exec, name: "n__exec", description: "Tools.\n\nRuns it." }]);
@@ -110,7 +110,7 @@ test("a custom tool of a group stands alone as its functions do, and a call of i
   assert.deepEqual(restore?.([said]), [{ ...said, name: "exec", group: "n" }]);
 });
 
-test("a choice of a tool in a group holds", () => {
+test("the choice of a tool in a group is preserved", () => {
   const forced = { type: "tool", name: "browser go" } as const;
   const turn = toTurn({ tools: [plain, browser], toolChoice: forced });
   assert.deepEqual(fit(turn, "chat").turn.settings.toolChoice, { type: "tool", name: "browser__go" });
@@ -121,7 +121,7 @@ test("a choice of a tool in a group holds", () => {
   assert.throws(() => fit(unfit), { code: "unsupported_parameter", param: "tool_choice", message: /'n web_search'/ });
 });
 
-test("of a group only what is allowed reaches the adapter, whether it knows groups or not", () => {
+test("only the allowed tools of a group reach the adapter, whether it supports groups or not", () => {
   const allow = (...names: string[]) => ({ toolChoice: { type: "required" }, allowedTools: names }) as const;
   const native = { dialect: "responses", fields: { tools: [{ name: "look" }, browser.extra.fields] } } as const;
   const settings = { tools: [plain, browser], native };
@@ -141,7 +141,7 @@ test("of a group only what is allowed reaches the adapter, whether it knows grou
   assert.deepEqual(namesOf(fit(none).turn), ["look"]);
 });
 
-test("a name that is taken, too long or strange is folded, the same in every turn", () => {
+test("a name that is taken, too long or has invalid characters is shortened the same way in every turn", () => {
   const taken: Tool = { type: "function", name: "browser__look" };
   const long = "l".repeat(70);
   const names = namesOf(
@@ -156,7 +156,7 @@ test("a name that is taken, too long or strange is folded, the same in every tur
   ]);
 });
 
-test("whatever tools are called, every name is one that a chat server takes, none comes twice, and each leads back", () => {
+test("whatever tools are called, each name is valid for a chat server, unique and can be mapped back", () => {
   const name = fc.oneof(
     fc.string({ minLength: 1, maxLength: 90 }),
     fc.constantFrom("a", "a_", "a__", "b", "a__b", "b__a", "_", "é", "è"),
@@ -192,7 +192,7 @@ test("whatever tools are called, every name is one that a chat server takes, non
   );
 });
 
-test("a route gives calls their groups again, counts the tools as the model reads them, and stops an adapter that is left", async () => {
+test("a route restores the groups of calls, counts tools as the model sees them, and stops an abandoned adapter", async () => {
   const counted: Turn[] = [];
   let left = 0;
   const adapter: Adapter = {
@@ -219,12 +219,12 @@ test("a route gives calls their groups again, counts the tools as the model read
   });
   const { signal } = new AbortController();
   const turn = toTurn({ tools: [browser] });
-  const heard: Delta[] = [];
+  const received: Delta[] = [];
   for await (const batch of route.stream(turn, signal)) {
-    heard.push(...batch);
-    if (heard.length === 2) break;
+    received.push(...batch);
+    if (received.length === 2) break;
   }
-  assert.deepEqual(heard, [
+  assert.deepEqual(received, [
     { type: "tool-call", index: 0, name: "go", group: "browser" },
     { type: "tool-call", index: 1, name: "look", group: "browser" },
   ]);

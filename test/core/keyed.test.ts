@@ -1,4 +1,4 @@
-/** Requests with an idempotency key, turns in the background, and turns after the fact, without a socket. */
+/** Requests with an idempotency key, turns in the background, and finished turns, without a socket. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
@@ -11,7 +11,7 @@ import { say, type Script } from "../scripted.ts";
 import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
 
 suite("a request with an idempotency key", () => {
-  test("is answered once, and told again exactly when it is repeated", async () => {
+  test("is answered once, and replayed exactly when it is repeated", async () => {
     const { adapter, answer } = open([say("Good"), say(" day")]);
     const first = await answer({}, { key });
     const told = await drain(first);
@@ -22,7 +22,7 @@ suite("a request with an idempotency key", () => {
     assert.equal(adapter.turns.length, 1);
   });
 
-  test("is attached to while it runs, from its first event on", async () => {
+  test("can be joined while it runs, from its first event on", async () => {
     const slow = createSlow();
     const { adapter, answer } = open(slow.script);
     const first = await answer({}, { key });
@@ -37,7 +37,7 @@ suite("a request with an idempotency key", () => {
     assert.equal(adapter.turns.length, 1);
   });
 
-  test("goes on when its caller leaves, and is there when the caller comes back", async () => {
+  test("continues when its caller disconnects, and is available when the caller returns", async () => {
     const slow = createSlow();
     const { adapter, answer } = open(slow.script);
     const caller = new AbortController();
@@ -50,7 +50,7 @@ suite("a request with an idempotency key", () => {
     assert.equal(adapter.turns.length, 1);
   });
 
-  test("is told again when an item that it names was deleted meanwhile", async () => {
+  test("is replayed even if an item that it references was deleted meanwhile", async () => {
     const { adapter, answer, gateway } = open([say("hello")]);
     const named = await answer();
     await drain(named);
@@ -65,7 +65,7 @@ suite("a request with an idempotency key", () => {
     assert.equal(await codeOf(answer({ items }, { key: { ...key, key: "k2" } })), "not_found");
   });
 
-  test("tells what it is asked, items that it only names too, while it runs", async () => {
+  test("returns its input while it runs, including referenced items", async () => {
     const slow = createSlow();
     const { answer, gateway } = open(slow.script);
     slow.go();
@@ -91,7 +91,7 @@ suite("a request with an idempotency key", () => {
     assert.equal(await codeOf(answer({}, { key: { ...key, fingerprint: "f2" } })), "idempotency_conflict");
   });
 
-  test("is answered when the other request with its key, which came before it, is refused", async () => {
+  test("is answered when an earlier request with the same key is refused", async () => {
     const { answer } = open([say("hello")]);
     const wrong = codeOf(answer({ previousId: "resp_none" }, { key }));
     const right = answer({}, { key: { ...key, fingerprint: "f2" } });
@@ -131,7 +131,7 @@ suite("a request with an idempotency key", () => {
     assert.equal(adapter.turns.length, 2);
   });
 
-  test("outside a session is kept, so that it survives a restart", async () => {
+  test("is stored even outside a session, so that it survives a restart", async () => {
     const store = createMemoryStore();
     const before = open([say("hello")], store);
     const first = await before.answer({ keep: "in-session" }, { key });
@@ -142,7 +142,7 @@ suite("a request with an idempotency key", () => {
     assert.equal(after.adapter.turns.length, 0);
   });
 
-  test("that must not be stored is told again from memory, and leaves nothing in the store", async () => {
+  test("that must not be stored is replayed from memory, and leaves nothing in the store", async () => {
     const { adapter, answer, store } = open([say("secret")]);
     const first = await answer({ keep: "no" }, { key });
     await drain(first);
@@ -152,7 +152,7 @@ suite("a request with an idempotency key", () => {
     assert.equal(await store.findTurn("ann", first.about.id), undefined);
   });
 
-  test("that must not be stored is gone from memory when its time is over, whether somebody asks for it or not", async () => {
+  test("that must not be stored is dropped from memory when its time is over, requested or not", async () => {
     const { adapter, answer, gateway, setTime } = open([say("secret")]);
     await drain(await answer({ keep: "no" }, { key }));
     setTime(25 * 3_600_000);
@@ -160,13 +160,13 @@ suite("a request with an idempotency key", () => {
     assert.equal(adapter.turns.length, 2);
     setTime(50 * 3_600_000);
     gateway.forgetOld();
-    // Only the clock goes back.
+    // Only the clock is set back.
     setTime(0);
     await drain(await answer({ keep: "no" }, { key }));
     assert.equal(adapter.turns.length, 3);
   });
 
-  test("that must not be stored is gone from memory when newer ones need the room", async () => {
+  test("that must not be stored is dropped from memory when newer ones need the space", async () => {
     const { answer } = open([say("secret")], createMemoryStore(), { maxRememberedCharacters: 5_000 });
     const ask = (name: string) => answer({ keep: "no" }, { key: { ...key, key: name } });
     for (const name of ["one", "two", "three"]) await drain(await ask(name));
@@ -178,7 +178,7 @@ suite("a request with an idempotency key", () => {
     );
   });
 
-  test("moves its session once", async () => {
+  test("advances its session once", async () => {
     const { answer, store, adapter } = open([say("hello")]);
     const caller = { key, hint: "user:x" };
     const first = await answer({ keep: "in-session" }, caller);
@@ -190,7 +190,7 @@ suite("a request with an idempotency key", () => {
     assert.equal(adapter.turns.at(-1)?.items.length, 3);
   });
 
-  test("many at once are one turn", async () => {
+  test("is one turn even if sent many times at once", async () => {
     const { adapter, answer } = open([say("hello")]);
     const texts = await Promise.all(
       Array.from({ length: 20 }, async () => textOf(await drain(await answer({}, { key })))),
@@ -206,7 +206,7 @@ suite("a turn in the background", () => {
     return state.status === "over" ? state.answer.status : state.status;
   }
 
-  test("goes on without its caller, can be asked for, and is kept", async () => {
+  test("continues without its caller, can be retrieved, and is stored", async () => {
     const slow = createSlow();
     const { answer, gateway } = open(slow.script);
     const { about } = await answer({ background: true });
@@ -242,7 +242,7 @@ suite("a turn in the background", () => {
     assert.equal(end?.type === "turn-end" && end.answer.status, "cancelled");
   });
 
-  test("that fails before its first word is kept as failed, with the cause", async () => {
+  test("that fails before its first word is stored as failed, with the cause", async () => {
     const { answer, gateway } = open(async function* (): AsyncGenerator<readonly Delta[]> {
       throw new GatewayError("adapter_rate_limit", "slow down");
     });
@@ -253,7 +253,7 @@ suite("a turn in the background", () => {
     assert.equal(state.status === "over" && state.answer.error?.message, "slow down");
   });
 
-  test("that is left behind by a restart has failed", async () => {
+  test("that was left running by a restart has failed", async () => {
     const store = createMemoryStore();
     const slow = createSlow();
     const before = open(slow.script, store);
@@ -267,13 +267,13 @@ suite("a turn in the background", () => {
     slow.go();
   });
 
-  test("does not begin when what it continues is not there", async () => {
+  test("does not start when what it continues does not exist", async () => {
     const { answer } = open([say("x")]);
     assert.equal(await codeOf(answer({ background: true, previousId: "resp_x" })), "previous_response_not_found");
     assert.equal(await codeOf(answer({ background: true, conversationId: "conv_x" })), "not_found");
   });
 
-  test("with a key is promised once", async () => {
+  test("with a key is acknowledged once", async () => {
     const { adapter, answer } = open([say("x")]);
     const first = await answer({ background: true }, { key });
     const second = await answer({ background: true }, { key });
@@ -284,7 +284,7 @@ suite("a turn in the background", () => {
     assert.equal(adapter.turns.length, 1);
   });
 
-  test("with a key is tried again after it failed, in the same or another form, and the failed one stays to be seen", async () => {
+  test("with a key is retried after it failed, with the same or another body, and the failed one remains readable", async () => {
     let isDown = true;
     const { adapter, answer, gateway } = open(async function* () {
       if (isDown) throw new GatewayError("adapter_error", "down");
@@ -320,7 +320,7 @@ suite("a turn in the background", () => {
     assert.equal(adapter.turns.length, 1);
   });
 
-  test("with a key that is left behind by a restart is tried again", async () => {
+  test("with a key that was left running by a restart is retried", async () => {
     const store = createMemoryStore();
     const slow = createSlow();
     const { about } = await open(slow.script, store).answer({ background: true }, { key });
@@ -332,7 +332,7 @@ suite("a turn in the background", () => {
     slow.go();
   });
 
-  test("has a bound on how many there may be", async () => {
+  test("is limited in number", async () => {
     const slow = createSlow();
     const { answer } = open(slow.script, createMemoryStore(), { maxRunning: 1 });
     await answer({ background: true });
@@ -340,7 +340,7 @@ suite("a turn in the background", () => {
     slow.go();
   });
 
-  test("leaves room for requests with a key, which have the same bound for themselves", async () => {
+  test("leaves room for requests with a key, which have the same limit of their own", async () => {
     const slow = createSlow();
     const { answer } = open(slow.script, createMemoryStore(), { maxRunning: 1 });
     await answer({ background: true });
@@ -351,7 +351,7 @@ suite("a turn in the background", () => {
     assert.equal(textOf(await drain(await answer({}, { key: { ...key, key: "k3" } }))), "one two");
   });
 
-  test("may end before the gateway closes, and is called off when that takes too long", async () => {
+  test("may end before the gateway closes, and is cancelled when that takes too long", async () => {
     const slow = createSlow();
     const patient = open(slow.script);
     const { about } = await patient.answer({ background: true });
@@ -369,7 +369,7 @@ suite("a turn in the background", () => {
     assert.equal(await statusOf(hasty.gateway, other.id), "failed");
   });
 
-  test("whose log grows too long, in events or in size, forgets its beginning, and says so", async () => {
+  test("drops the beginning of its log when that grows too long, in events or in size, and reports it", async () => {
     const fields = { type: "picture", data: "x".repeat(5_000) };
     const picture: readonly Delta[] = [{ type: "other", extra: { dialect: "responses", fields } }];
     for (const [words, limits] of [
@@ -395,8 +395,8 @@ suite("a turn in the background", () => {
   });
 });
 
-suite("a turn after the fact", () => {
-  test("is deleted for good, and unknown to others from the beginning", async () => {
+suite("a finished turn", () => {
+  test("is deleted permanently, and was never visible to other owners", async () => {
     const { answer, gateway, store } = open([say("x")]);
     const reply = await answer();
     await drain(reply);
@@ -408,7 +408,7 @@ suite("a turn after the fact", () => {
     assert.equal(await store.findTurn("ann", id), undefined);
   });
 
-  test("stays as it is when it is cancelled and was not in the background", async () => {
+  test("does not change when it is cancelled and was not in the background", async () => {
     const { answer, gateway } = open([say("x")]);
     const reply = await answer();
     await drain(reply);

@@ -29,7 +29,7 @@ const output = (callId: string, text: string): Item => ({
   output: text,
 });
 
-/** The turns of a thread, marked as the gateway marks them. */
+/** The turns of a thread, with the digests that the gateway gives them. */
 function toTurns(turns: readonly (readonly [input: readonly Item[], output: readonly Item[]])[]): StoredTurn[] {
   const path: StoredTurn[] = [];
   for (const [index, [input, said]] of turns.entries()) {
@@ -62,11 +62,11 @@ const path = toTurns([
 ]);
 const [, second, third] = path;
 
-test("what is shown word for word is known to its end", () => {
+test("a history that is shown word for word is recognised to its end", () => {
   assert.deepEqual(known(itemsOf(path), path), { length: 8, digest: third?.digest, start: 0 });
 });
 
-test("what is shown in other spellings, ids and parts is known as well", () => {
+test("a history with other spellings, ids and parts is recognised as well", () => {
   const shown = [
     { type: "message", role: "system", content: "Be brief." } as const,
     { type: "message", role: "user", content: [{ type: "text", text: "one  \r\n" }] } as const,
@@ -81,23 +81,23 @@ test("what is shown in other spellings, ids and parts is known as well", () => {
   assert.deepEqual(known(shown, path), { length: 9, digest: third?.digest, start: 1 });
 });
 
-test("what differs is known up to the turn before it", () => {
+test("a history that differs is recognised up to the turn before the difference", () => {
   const changed = itemsOf(path).with(7, assistant("another"));
   assert.deepEqual(known(changed, path), { length: 5, digest: second?.digest, start: 0 });
   assert.equal(known([user("One"), assistant("first")], path), undefined);
   assert.equal(known([user("one")], path), undefined);
 });
 
-test("the outputs of two calls are not taken for each other's", () => {
+test("the outputs of two calls are not confused", () => {
   const swapped = itemsOf(path).with(5, output("c1", "late")).with(6, output("c2", "soon"));
   assert.equal(known(swapped, path)?.digest, second?.digest);
 });
 
-test("a word that the caller put behind an answer belongs to that answer, so that it is not known", () => {
+test("a message that the caller adds after an answer belongs to that answer, so it is not recognised", () => {
   assert.equal(known([user("one"), assistant("first"), assistant("and more")], path), undefined);
 });
 
-test("nothing is known behind a place where something was deleted or made short", () => {
+test("nothing is recognised after a deleted or compacted turn", () => {
   const [first] = path;
   const gap = [first!, { ...second!, gap: true }, third!];
   assert.equal(known(itemsOf(path), gap)?.digest, first?.digest);
@@ -105,7 +105,7 @@ test("nothing is known behind a place where something was deleted or made short"
   assert.equal(known(itemsOf(path), short)?.digest, first?.digest);
 });
 
-test("an answer of several messages is known by who was told it as one text, with its calls behind it", () => {
+test("an answer of several messages is recognised by a caller that got it as one text followed by its calls", () => {
   const several = toTurns([
     [[user("one")], [assistant("Let me check."), call("c1"), assistant("Done."), call("c2", "g")]],
     [
@@ -144,7 +144,7 @@ const fromCaller = fc.oneof(
 );
 const someItems = fc.array(fc.oneof(fromModel, fromCaller), { maxLength: 4 });
 const someWord = fc.constantFrom(assistant("yes"), call("a"));
-/** A question and its answer, or something that was shown. */
+/** A question and its answer, or a history that was shown. */
 const turnArbitrary = fc.oneof(
   fc
     .tuple(fc.array(fromCaller, { maxLength: 3 }), fc.array(fromModel, { maxLength: 2 }), someWord)
@@ -163,7 +163,7 @@ const distortion = fc.record({
   salt: fc.nat(100),
 });
 
-test("what is known by comparing has the digest that hashing gives it", () => {
+test("a history recognised by comparison has the same digest as by hashing", () => {
   let count = 0;
   const property = fc.property(
     fc.array(turnArbitrary, { minLength: 1, maxLength: 5 }),
@@ -177,10 +177,10 @@ test("what is known by comparing has the digest that hashing gives it", () => {
       count += 1;
       const beginning = toRuns(shown.slice(0, found.length));
       assert.equal(chain.follow(session, beginning).at(-1) ?? session, found.digest);
-      // No run goes over its end.
+      // No run extends past its end.
       assert.deepEqual(toRuns(shown).slice(0, beginning.length), beginning);
     },
   );
   fc.assert(property, { seed: 20260101, numRuns: 2000 });
-  assert.ok(count > 500, `only ${count} beginnings were known`);
+  assert.ok(count > 500, `only ${count} beginnings were recognised`);
 });

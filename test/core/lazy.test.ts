@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { makeOnce } from "../../src/core/lazy.ts";
 
-test("what is made is made once, and what failed is made anew", async () => {
+test("a lazy value is created once, and created again after a failure", async () => {
   let times = 0;
   const made = makeOnce(async () => {
     if (++times === 1) throw new Error("too many open files");

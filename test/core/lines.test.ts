@@ -1,4 +1,4 @@
-/** A session's line goes on when whoever was in it came to nothing. */
+/** A session's queue continues when a turn in it fails or is abandoned. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
@@ -9,15 +9,15 @@ import { createMemoryStore } from "../../src/stores/memory.ts";
 import { say } from "../scripted.ts";
 import { codeOf, drain, open } from "./asking.ts";
 
-test("a store that fails while a turn waits in its session's line keeps nobody waiting behind it", async () => {
-  const kept = createMemoryStore();
+test("a store that fails while a turn waits in its session's queue does not block those behind it", async () => {
+  const inner = createMemoryStore();
   let reads = 0;
   let failsAt = Number.POSITIVE_INFINITY;
   const store = {
-    ...kept,
+    ...inner,
     async readSession(id: string) {
       if (++reads === failsAt) throw new GatewayError("store_unavailable", "The store is away for a moment.");
-      return kept.readSession(id);
+      return inner.readSession(id);
     },
   };
   const { answer, gateway } = open([say("ok")], store);
@@ -25,7 +25,7 @@ test("a store that fails while a turn waits in its session's line keeps nobody w
   const first = await answer({}, { hint: "user:ann", memo });
   await drain(first);
   const previousId = first.about.id;
-  failsAt = reads + 2; // the look that comes when the line was entered
+  failsAt = reads + 2; // the read that follows entering the queue
   assert.equal(await codeOf(answer({ previousId }, { memo })), "store_unavailable");
   assert.equal(reads, failsAt);
   const next = await answer({ previousId }, { memo, signal: AbortSignal.timeout(2_000) });
@@ -37,20 +37,20 @@ test("a store that fails while a turn waits in its session's line keeps nobody w
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const hint = "garden";
 
-test("a turn whose caller leaves while it is being kept has its place until it is, and the next goes on from it", async () => {
-  const kept = createMemoryStore();
+test("a turn whose caller disconnects while it is being stored keeps its place, and the next one continues from it", async () => {
+  const inner = createMemoryStore();
   const gate = Promise.withResolvers<void>();
-  const keeping = Promise.withResolvers<void>();
+  const storing = Promise.withResolvers<void>();
   const commit: SessionStore["commit"] = async (turns) => {
-    keeping.resolve();
+    storing.resolve();
     await gate.promise;
-    return kept.commit(turns);
+    return inner.commit(turns);
   };
-  const { answer, adapter } = open([say("ok")], { ...kept, commit });
+  const { answer, adapter } = open([say("ok")], { ...inner, commit });
   const caller = new AbortController();
   const first = await answer({ items: [user("one")] }, { hint, signal: caller.signal });
   const told = drain(first);
-  await keeping.promise;
+  await storing.promise;
   caller.abort(callerLeft());
   void first.events.return();
   const next = answer({ items: [user("two")] }, { hint });
@@ -63,7 +63,7 @@ test("a turn whose caller leaves while it is being kept has its place until it i
   assert.equal(adapter.turns[1]?.items.length, 3);
 });
 
-test("a turn whose caller has left before its end is not kept behind the one that took its place", async () => {
+test("a turn whose caller disconnected before its end is not stored after the one that took its place", async () => {
   const gate = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const { answer, adapter } = open(async function* (turn) {

@@ -1,4 +1,4 @@
-/** Turns that go on without their callers: what is remembered of them, for how long, and who may go on with them. */
+/** Turns that outlive their callers: what is remembered of them, for how long, and who may resume them. */
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { suite, test } from "node:test";
@@ -12,7 +12,7 @@ import { collectGarbage } from "../garbage.ts";
 
 const words = (count: number): Delta[] => say(...Array.from({ length: count }, (_, index) => `word ${index} `));
 
-/** A model that says three hundred words, one at a time, behind a log of twenty events. */
+/** A model that emits three hundred words, one at a time, with a log of twenty events. */
 function openLong() {
   let said = 0;
   const script: Script = async function* (_turn, signal) {
@@ -26,24 +26,24 @@ function openLong() {
   return { ...open(script, createMemoryStore(), { maxEvents: 20 }), said: () => said };
 }
 
-/** Lets everybody say what they can say now. */
+/** Lets everything that can proceed do so. */
 async function settle(hops = 50): Promise<void> {
   for (let hop = 0; hop < hops; hop++) await new Promise(setImmediate);
 }
 
-/** Goes on with whatever answer there is. */
+/** Resumes whatever answer there is. */
 const param = "Last-Event-ID";
 const resumes = { param, isOf: () => true };
 
-suite("whoever goes on with a stream", () => {
-  test("is refused when there is none, and no turn begins", async () => {
+suite("a caller that resumes a stream", () => {
+  test("is refused when there is none, and no turn starts", async () => {
     const { adapter, answer } = open([say("x")]);
     assert.equal(await codeOf(answer({}, { key, resumes })), "events_expired");
     assert.equal(adapter.turns.length, 0);
     assert.equal(textOf(await drain(await answer({}, { key }))), "x");
   });
 
-  test("is refused when the answer that it has the beginning of has failed", async () => {
+  test("is refused when the answer whose beginning it has read has failed", async () => {
     const { adapter, answer } = open(async function* () {
       yield say("Half a");
       throw new GatewayError("adapter_error", "down");
@@ -53,7 +53,7 @@ suite("whoever goes on with a stream", () => {
     assert.equal(adapter.turns.length, 1);
   });
 
-  test("is refused when the answer that it has the beginning of has failed and another one is on its way", async () => {
+  test("is refused when the answer whose beginning it has read has failed and another one is running", async () => {
     const slow = createSlow();
     let attempts = 0;
     const { answer } = open(async function* (turn, signal, tell) {
@@ -72,7 +72,7 @@ suite("whoever goes on with a stream", () => {
     assert.equal(await codeOf(answer({}, { key, resumes: { param, isOf: isOf(failed.about.id) } })), "events_expired");
   });
 
-  test("is refused when its events are no longer kept one by one, and others still get the answer", async () => {
+  test("is refused when its events are no longer stored one by one, while others still get the answer", async () => {
     const { answer, store } = open([say("Good"), say(" day")]);
     await drain(await answer({}, { key }));
     assert.equal(textOf(await drain(await answer({}, { key, resumes }))), "Good day");
@@ -81,7 +81,7 @@ suite("whoever goes on with a stream", () => {
     assert.equal(textOf(await drain(await answer({}, { key }))), "Good day");
   });
 
-  test("gets the answer that is on its way, in the background too, and the one that is in memory only", async () => {
+  test("gets the running answer, in the background too, and one that is only in memory", async () => {
     for (const ask of [{}, { background: true }, { keep: "no" }] as const) {
       const slow = createSlow();
       const { adapter, answer } = open(slow.script);
@@ -98,14 +98,14 @@ suite("whoever goes on with a stream", () => {
 });
 
 suite("an answer with a key", () => {
-  test("is told again whole, however much longer it is than what is remembered of a running one", async () => {
+  test("is replayed completely, however much longer it is than the log of a running turn", async () => {
     const { answer } = open([words(300)], createMemoryStore(), { maxEvents: 100 });
     const told = await drain(await answer({}, { key }));
     assert.equal(told.length, 304);
     assert.equal((await drain(await answer({}, { key }))).length, 304);
   });
 
-  test("that was called off is not the answer to the next request", async () => {
+  test("that was cancelled is not the answer to the next request", async () => {
     const slow = createSlow();
     const { answer, gateway } = open(slow.script);
     const { about, events } = await answer({ keep: "no" }, { key });
@@ -118,7 +118,7 @@ suite("an answer with a key", () => {
     assert.equal(textOf(await drain(again)), "one two");
   });
 
-  test("that is in memory only does not hold its request there", async () => {
+  test("that is only in memory does not retain its request", async () => {
     const { answer, adapter } = open([say("short")]);
     const ask = async (): Promise<WeakRef<Item>> => {
       const item: Item = { type: "message", role: "user", content: "long ".repeat(1_000) };
@@ -127,7 +127,7 @@ suite("an answer with a key", () => {
     };
     const request = await ask();
     adapter.turns.length = 0;
-    // A collection that was under way already may have seen it while it was there.
+    // A collection that was already under way may have seen it while it was referenced.
     for (let attempt = 0; attempt < 5; attempt++) {
       await new Promise(setImmediate);
       collectGarbage();
@@ -141,7 +141,7 @@ suite("an answer with a key", () => {
     const { answer, store, adapter } = open(slow.script, createMemoryStore(), { maxRunning: 1 });
     const first = await answer({ background: true, stream: false }, { key });
     await slow.begun;
-    assert.equal(adapter.turns[0]?.stream, true, "whoever comes back for it has no whole answer to wait for");
+    assert.equal(adapter.turns[0]?.stream, true, "a caller that comes back for it need not wait for the whole answer");
     const refused = { key: { ...key, key: "k2" }, turnId: "resp_refused" };
     for (const caller of [refused, { ...refused, key: undefined }]) {
       assert.equal(await codeOf(answer({ background: true }, caller)), "overloaded");
@@ -152,7 +152,7 @@ suite("an answer with a key", () => {
     assert.equal(textOf(await drain(first)), "one two");
   });
 
-  test("keeps the place that it was given until it is over, and one that gets none leaves nothing behind", async () => {
+  test("holds its slot until it ends, and one that gets none leaves nothing behind", async () => {
     const slow = createSlow();
     const { answer, store } = open(slow.script);
     let places = 1;
@@ -173,18 +173,18 @@ suite("an answer with a key", () => {
     assert.equal(places, 1);
   });
 
-  test("waits for who follows it, and not for who has left", async () => {
+  test("waits for its followers, but not for those that have left", async () => {
     const { answer, said } = openLong();
     const slow = await answer({}, { key });
     let text = textOf([...(await slow.events.next()).value!]);
     await settle();
-    // It is as far ahead as its log is long.
-    assert.ok(said() < 30, `${said()} words were said`);
+    // It is ahead by the length of its log.
+    assert.ok(said() < 30, `${said()} words were emitted`);
     for (let count = 0; count < 3; count++) {
       const before = said();
       text += textOf([...(await slow.events.next()).value!]);
       await settle();
-      assert.ok(said() > before && said() < before + 30, `${said()} words were said`);
+      assert.ok(said() > before && said() < before + 30, `${said()} words were emitted`);
     }
     const quick = drain(await answer({}, { key: { ...key, key: "k2" } }));
     text += textOf((await Array.fromAsync(slow.events)).flat());
@@ -195,10 +195,10 @@ suite("an answer with a key", () => {
     const before = said();
     await left.events.return();
     await settle();
-    assert.ok(said() > before + 30, `${said()} words were said`);
+    assert.ok(said() > before + 30, `${said()} words were emitted`);
   });
 
-  test("tells its end to a slow reader too, when it is called off", async () => {
+  test("sends its end even to a slow reader when it is cancelled", async () => {
     const { answer, gateway } = openLong();
     const slow = await answer({}, { key });
     await slow.events.next();
@@ -208,7 +208,7 @@ suite("an answer with a key", () => {
     assert.equal(last?.type === "turn-end" && last.answer.error?.code, "interrupted");
   });
 
-  test("does not wait for who is too far behind to go on", async () => {
+  test("does not wait for a reader that is too far behind to continue", async () => {
     const { answer, said } = openLong();
     const quick = await answer({}, { key });
     const lost = await answer({}, { key });
@@ -220,7 +220,7 @@ suite("an answer with a key", () => {
     assert.equal(await codeOf(Array.fromAsync(lost.events)), "events_expired");
   });
 
-  test("has one listener at its caller's signal while it is followed, and none after", async () => {
+  test("has one listener on its caller's signal while it is followed, and none afterwards", async () => {
     const { signal } = new AbortController();
     let most = 0;
     const { answer } = open(async function* () {
@@ -236,7 +236,7 @@ suite("an answer with a key", () => {
   });
 });
 
-test("into which pieces an answer was cut is kept when someone may ask for them", async () => {
+test("the pieces of an answer are stored if someone may ask for them", async () => {
   const { answer, store } = open([words(3)]);
   const isCut = async (caller: Parameters<typeof answer>[1]): Promise<boolean> => {
     const reply = await answer({}, caller);
@@ -251,7 +251,7 @@ test("into which pieces an answer was cut is kept when someone may ask for them"
 suite("a turn that nobody follows", () => {
   const maxUnattendedMs = 1_000;
 
-  /** Says a word whenever it is told to, for ever. */
+  /** Emits a word on demand, endlessly. */
   function createEndless() {
     let next = Promise.withResolvers<void>();
     let isCancelled = false;
@@ -271,7 +271,7 @@ suite("a turn that nobody follows", () => {
     return { script, go, isCancelled: () => isCancelled };
   }
 
-  test("may go on for a while, and is then told as interrupted", async () => {
+  test("may continue for a while, and is then reported as interrupted", async () => {
     const endless = createEndless();
     const { answer, gateway, setTime } = open(endless.script, createMemoryStore(), { maxUnattendedMs });
     const { about } = await answer({ background: true });
@@ -284,7 +284,7 @@ suite("a turn that nobody follows", () => {
     assert.equal(state.status === "over" && state.answer.error?.code, "interrupted");
   });
 
-  test("may go on for as long again once somebody has followed it", async () => {
+  test("may continue for the same time again once somebody has followed it", async () => {
     const endless = createEndless();
     const { answer, setTime } = open(endless.script, createMemoryStore(), { maxUnattendedMs });
     const { events } = await answer({}, { key });

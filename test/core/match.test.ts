@@ -14,13 +14,13 @@ const system = (content: string): Item => ({ type: "message", role: "system", co
 const output = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: "done" });
 const called = (callId: string): Item => ({ type: "tool-call", kind: "function", callId, name: "f", arguments: "{}" });
 
-/** A model that answers `re: <the last user's words>`, calls a tool when it hears `CALL`, and only thinks when it hears `BLANK`. */
+/** A model that answers `re: <the last user text>`, calls a tool on `CALL`, and only reasons on `BLANK`. */
 function createScene(by: { readonly hint: string; readonly hintsAtTalk?: boolean } = { hint: "user:u" }) {
   const adapter = createScriptedAdapter(async function* (turn) {
     const last = turn.items.at(-1);
-    const heard = last?.type === "message" && typeof last.content === "string" ? last.content : "output";
-    if (heard.endsWith("BLANK")) yield [{ type: "reasoning", text: "Hm." }];
-    else if (heard !== "CALL") yield [{ type: "text", text: `re: ${heard}` }];
+    const lastText = last?.type === "message" && typeof last.content === "string" ? last.content : "output";
+    if (lastText.endsWith("BLANK")) yield [{ type: "reasoning", text: "Hm." }];
+    else if (lastText !== "CALL") yield [{ type: "text", text: `re: ${lastText}` }];
     else
       yield [
         { type: "tool-call", index: 0, callId: "c1", name: "f" },
@@ -53,7 +53,7 @@ function createScene(by: { readonly hint: string; readonly hintsAtTalk?: boolean
 
 const talk = (...texts: string[]): Item[] => texts.flatMap((text) => [user(text), assistant(`re: ${text}`)]);
 
-test("a client that sends its history again is matched, and the model sees each turn once", async () => {
+test("a client that resends its history is matched, and the model sees each turn once", async () => {
   const say = createScene();
   assert.equal((await say([user("one")])).history, "new");
   const second = await say([...talk("one"), user("two")]);
@@ -75,7 +75,7 @@ test("a history that was trimmed, merged or cut into parts on the client's side 
   assert.equal(history, "matched");
 });
 
-test("asking again for the last answer branches before it", async () => {
+test("regenerating the last answer branches before it", async () => {
   const say = createScene();
   await say([user("one")]);
   await say([...talk("one"), user("two")]);
@@ -84,7 +84,7 @@ test("asking again for the last answer branches before it", async () => {
   assert.deepEqual(again.seen, [...talk("one"), user("two")]);
 });
 
-test("an edited message branches where the histories part, and what was shown is what the model sees", async () => {
+test("an edited message branches where the histories diverge, and the model sees what was shown", async () => {
   const say = createScene();
   await say([user("one")]);
   await say([...talk("one"), user("two")]);
@@ -98,7 +98,7 @@ test("an edited message branches where the histories part, and what was shown is
   assert.deepEqual(later.seen, [...shown, assistant("re: four"), user("five")]);
 });
 
-test("a history that nobody here knows stands for itself, and is known from then on", async () => {
+test("an unknown history is used as shown, and is recognised from then on", async () => {
   const say = createScene();
   await say([user("one")]);
   const shown = [user("elsewhere"), assistant("indeed"), user("and now?")];
@@ -117,7 +117,7 @@ test("a client that shows only the end of its history gets the whole thread", as
   assert.deepEqual(tail.seen, [...talk("one", "two", "three"), user("four")]);
 });
 
-test("a client that shows another end of its history than was said goes on with what it shows", async () => {
+test("a client that shows a different end of its history continues with what it shows", async () => {
   const say = createScene();
   await say([user("one")]);
   await say([...talk("one"), user("two")]);
@@ -126,14 +126,14 @@ test("a client that shows another end of its history than was said goes on with 
   assert.deepEqual((await say(shown)).seen, shown);
 });
 
-test("one exchange is enough to find a thread when the session has but one", async () => {
+test("one exchange is enough to find a thread when the session has only one", async () => {
   const say = createScene();
   await say([user("one")]);
   await say([...talk("one"), user("two")]);
   assert.deepEqual((await say([...talk("two"), user("three")])).seen, [...talk("one", "two"), user("three")]);
 });
 
-test("one exchange is enough in a session that stands for one conversation", async () => {
+test("one exchange is enough in a session that is a single conversation", async () => {
   const say = createScene({ hint: "header:x-session-id:kitchen", hintsAtTalk: true });
   await say([user("one")]);
   await say([user("two")]);
@@ -153,7 +153,7 @@ test("one exchange is not enough when the session has several conversations", as
   assert.deepEqual(seen, [...talk("thanks"), user("secret?")]);
 });
 
-test("a session whose clients send their history begins a new thread for a request without one", async () => {
+test("a session whose clients resend their history starts a new thread for a request without one", async () => {
   const say = createScene();
   await say([user("one")]);
   await say([...talk("one"), user("two")]);
@@ -163,7 +163,7 @@ test("a session whose clients send their history begins a new thread for a reque
   assert.deepEqual((await say([...talk("hello"), user("more")])).seen, [...talk("hello"), user("more")]);
 });
 
-test("but the output of a tool goes on with the call that waits for it", async () => {
+test("a tool's output continues the call that waits for it even in such a session", async () => {
   const say = createScene();
   await say([user("one")]);
   await say([...talk("one"), user("CALL")]);
@@ -172,7 +172,7 @@ test("but the output of a tool goes on with the call that waits for it", async (
   assert.deepEqual(seen, [...talk("one"), user("CALL"), called("c1"), output("c1")]);
 });
 
-test("a blank answer is an answer: what was asked before it is not asked again", async () => {
+test("a blank answer is an answer: the question before it is not repeated", async () => {
   for (const hint of [undefined, { hint: "header:x-session-id:kitchen", hintsAtTalk: true }]) {
     const say = createScene(hint);
     await say([user("BLANK")]);
@@ -196,7 +196,7 @@ test("a blank answer is an answer: what was asked before it is not asked again",
   }
 });
 
-test("a question that was answered without a word is not asked again by who has nothing to show of its answer", async () => {
+test("a question answered without text is not repeated for a caller that has nothing to show of its answer", async () => {
   const thought: Item = { type: "reasoning", summary: [], text: "Hm." };
   for (const between of [[], [thought]]) {
     const say = createScene();
@@ -210,11 +210,11 @@ test("a question that was answered without a word is not asked again by who has 
   }
   const say = createScene();
   await say([user("BLANK")]);
-  // Whoever asks it alone asks it once more.
+  // A caller that sends it alone asks it once more.
   assert.equal((await say([user("BLANK")])).seen.filter((item) => item.type === "message").length, 2);
 });
 
-test("nor are several, however they are cut into messages", async () => {
+test("several questions answered without text are not repeated, however they are split into messages", async () => {
   const say = createScene();
   await say([user("Look.\nBLANK")]);
   await say([user("Look."), user("BLANK"), user("BLANK")]);
@@ -226,7 +226,7 @@ test("nor are several, however they are cut into messages", async () => {
   );
 });
 
-test("who asks something else after an answer without a word is asked nothing less", async () => {
+test("a different question after an answer without text is kept in full", async () => {
   const say = createScene();
   await say([user("Look. BLANK")]);
   const others = ["Where", "isthatx", "now?"].map(user);
@@ -238,7 +238,7 @@ test("who asks something else after an answer without a word is asked nothing le
   );
 });
 
-test("who shows the end of its history is known by it, though an answer before that was blank", async () => {
+test("a client that shows the end of its history is matched by it, even if an earlier answer was blank", async () => {
   const say = createScene({ hint: "header:x-session-id:kitchen", hintsAtTalk: true });
   await say([user("one")]);
   await say([...talk("one"), user("BLANK")]);
@@ -251,7 +251,7 @@ test("who shows the end of its history is known by it, though an answer before t
   );
 });
 
-test("a place that is left for the answer is none", async () => {
+test("an empty placeholder for the answer does not count as an answer", async () => {
   const say = createScene();
   await say([user("one")]);
   const second = await say([user("two"), assistant("")]);
@@ -259,14 +259,14 @@ test("a place that is left for the answer is none", async () => {
   assert.deepEqual(second.seen.slice(0, 3), [...talk("one"), user("two")]);
 });
 
-test("the same sentence said twice is said twice", async () => {
+test("a sentence that is said twice is seen twice", async () => {
   const say = createScene();
   await say([user("again")]);
   const { seen } = await say([...talk("again"), user("again")]);
   assert.deepEqual(seen, [...talk("again"), user("again")]);
 });
 
-test("tool calls and their outputs are matched like words, whatever their ids are", async () => {
+test("tool calls and their outputs are matched like text, whatever their ids", async () => {
   const say = createScene();
   await say([user("CALL")]);
   const shown = [user("CALL"), called("other-id"), output("other-id")];
@@ -275,7 +275,7 @@ test("tool calls and their outputs are matched like words, whatever their ids ar
   assert.deepEqual(seen, [user("CALL"), called("c1"), { ...output("c1") }]);
 });
 
-test("a call that is shown with other arguments is another one", async () => {
+test("a call shown with different arguments is a different call", async () => {
   const say = createScene();
   await say([user("one")]);
   await say([...talk("one"), user("CALL")]);
@@ -286,31 +286,31 @@ test("a call that is shown with other arguments is another one", async () => {
   assert.deepEqual(seen, shown);
 });
 
-test("an output whose call nobody has made is refused behind a known history too", async () => {
+test("an output without a call is refused after a known history too", async () => {
   const say = createScene();
   await say([user("one")]);
   await assert.rejects(say([...talk("one"), output("c9")]), { code: "tool_call_mismatch", param: "messages" });
 });
 
-/** A call that only its dialect knows. */
+/** A call that only its dialect defines. */
 const command: Item = {
   type: "other",
   extra: { dialect: "responses", fields: { type: "shell_call", call_id: "x" } },
   exchange: { side: "model", id: "x" },
 };
 
-test("a call that nobody has answered is left out behind a known history too, one of a dialect's own as well", async () => {
+test("an unanswered call is omitted after a known history too, including one that only its dialect defines", async () => {
   for (const open of [called("x"), command]) {
     const say = createScene();
     await say([user("one")]);
-    const unheard = [user("two"), assistant("re: two"), user("three")];
-    const { history, seen } = await say([...talk("one"), ...unheard.toSpliced(1, 0, open)]);
+    const unanswered = [user("two"), assistant("re: two"), user("three")];
+    const { history, seen } = await say([...talk("one"), ...unanswered.toSpliced(1, 0, open)]);
     assert.equal(history, "forked");
-    assert.deepEqual(seen, [...talk("one"), ...unheard]);
+    assert.deepEqual(seen, [...talk("one"), ...unanswered]);
   }
 });
 
-test("a system message is no part of the match, and the request's own applies", async () => {
+test("a system message is not part of the match, and the request's own applies", async () => {
   const say = createScene();
   await say([system("be brief"), user("one")]);
   const { history, seen } = await say([system("be kind"), ...talk("one"), user("two")]);
@@ -320,7 +320,7 @@ test("a system message is no part of the match, and the request's own applies", 
   assert.deepEqual(third.seen, [system("be kind"), ...talk("one", "two"), user("three")]);
 });
 
-test("the same end of two conversations finds neither", async () => {
+test("an end that two conversations share matches neither", async () => {
   const say = createScene();
   for (const first of ["one", "other"]) {
     await say([user(first)]);
@@ -332,7 +332,7 @@ test("the same end of two conversations finds neither", async () => {
   assert.deepEqual(seen, [...talk("hi", "thanks"), user("which?")]);
 });
 
-test("the end of a history continues a thread that nothing follows yet, and then branches off", async () => {
+test("the end of a history continues a thread that has no continuation yet, and branches after that", async () => {
   const say = createScene();
   await say([user("one")]);
   await say([...talk("one"), user("two")]);
@@ -343,7 +343,7 @@ test("the end of a history continues a thread that nothing follows yet, and then
   assert.equal((await say([...talk("two", "three"), user("six")])).history, "forked");
 });
 
-test("a thread that ends with all that was shown goes before one that only begins so", async () => {
+test("a thread that ends with the whole shown history is preferred to one that only starts with it", async () => {
   const say = createScene();
   for (const text of ["one", "hi", "two"]) await say([user(text)]);
   await say([...talk("one", "hi", "two"), user("three")]);
@@ -353,7 +353,7 @@ test("a thread that ends with all that was shown goes before one that only begin
   assert.deepEqual(seen, [...talk("one", "hi", "two", "three"), user("four")]);
 });
 
-test("a thread that is all that was shown goes before one that only ends so", async () => {
+test("a thread that equals the shown history is preferred to one that only ends with it", async () => {
   const say = createScene();
   await say([user("zero")]);
   await say([...talk("zero"), user("one")]);
@@ -365,7 +365,7 @@ test("a thread that is all that was shown goes before one that only ends so", as
   assert.deepEqual(seen, [...talk("one", "two"), user("three")]);
 });
 
-/** A model that calls a tool, by another id each time, when a user speaks, and answers when it hears the output. */
+/** A model that calls a tool, with a new id each time, on a user message, and answers on its output. */
 function createCaller() {
   let calls = 0;
   const scene = open(async function* (turn) {
@@ -381,7 +381,7 @@ function createCaller() {
   return { ...scene, send };
 }
 
-test("a client that gives all calls the same id answers the newest of them", async () => {
+test("an output of a client that gives all calls the same id answers the newest of them", async () => {
   const { send } = createCaller();
   await send(user("one"));
   const first = [user("one"), called("theirs"), output("theirs")];
@@ -396,7 +396,7 @@ test("a client that gives all calls the same id answers the newest of them", asy
   );
 });
 
-test("a call that was left open can still be answered after an earlier turn was deleted", async () => {
+test("an open call can still be answered after an earlier turn was deleted", async () => {
   const { send, gateway } = createCaller();
   const { id } = await send(user("one"));
   await send(user("two"));
@@ -407,7 +407,7 @@ test("a call that was left open can still be answered after an earlier turn was 
   assert.deepEqual(seen, [user("two"), called("ours-2"), output("ours-2"), user("three")]);
 });
 
-test("a call whose output was deleted goes with it, for whoever goes on from a later turn by its name", async () => {
+test("a call whose output was deleted is omitted for a caller that continues a later turn by id", async () => {
   const { send, gateway, answer, adapter } = createCaller();
   await send(user("one"));
   const { id } = await send(output("ours-1"));
@@ -418,7 +418,7 @@ test("a call whose output was deleted goes with it, for whoever goes on from a l
   assert.deepEqual(adapter.turns.at(-1)?.items, [user("one"), user("two"), called("ours-2"), output("ours-2")]);
 });
 
-test("an answer that was cut off can be gone on from by its name", async () => {
+test("an answer that was cut off can be continued by its id", async () => {
   const { answer, adapter } = open([[{ type: "text", text: "half" }], [{ type: "finish", reason: "length" }]]);
   const cut = await answer();
   await Array.fromAsync(cut.events);
@@ -426,7 +426,7 @@ test("an answer that was cut off can be gone on from by its name", async () => {
   assert.equal(adapter.turns.at(-1)?.items.length, 3);
 });
 
-test("an output is kept under the id that its call is kept by, after an earlier turn was deleted too", async () => {
+test("an output is stored under the stored id of its call, even after an earlier turn was deleted", async () => {
   const { send, gateway, answer, adapter } = createCaller();
   const { id } = await send(user("one"));
   const first = [user("one"), called("theirs-1"), output("theirs-1")];
@@ -445,7 +445,7 @@ test("an output is kept under the id that its call is kept by, after an earlier 
   ]);
 });
 
-test("outputs whose calls were deleted are recognised in whatever order they are shown", async () => {
+test("outputs whose calls were deleted are recognised in any order", async () => {
   const store = createMemoryStore();
   const adapter = createScriptedAdapter(async function* ({ items }) {
     if (items.length > 1) return yield [{ type: "text", text: "done" }];

@@ -1,4 +1,4 @@
-/** What the core tells to whoever counts: each attempt at an adapter, and each turn that has its place. */
+/** What the core reports to its observer: each attempt at an adapter, and each turn that is placed. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
@@ -11,7 +11,7 @@ import { makeGateway } from "../making.ts";
 import { createScriptedAdapter, say, usage } from "../scripted.ts";
 import { failure, gone, lane, toTurn } from "./route-lanes.ts";
 
-/** Writes down all that it is told. */
+/** Records everything that is reported. */
 function listen() {
   const told: unknown[] = [];
   const observer: Observer = {
@@ -32,8 +32,8 @@ function open(lanes: readonly Lane[]) {
   return { told, route: createRoute({ lanes, defaultLane: lanes[0]!.name, ...still, observer }) };
 }
 
-/** A lane that says these deltas. */
-function saying(...deltas: Delta[]): Lane {
+/** A lane that emits these deltas. */
+function emitting(...deltas: Delta[]): Lane {
   const adapter: Adapter = {
     async *stream() {
       yield deltas;
@@ -42,28 +42,28 @@ function saying(...deltas: Delta[]): Lane {
   return { name: "main", adapter, models: createModelNames({}), maxAnswerCharacters: 1_000 };
 }
 
-const calm = new AbortController().signal;
+const noAbort = new AbortController().signal;
 
 async function drain(stream: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of stream);
 }
 
-test("an attempt is told with the newest count of its tokens, and whether the model was cut off", async () => {
+test("an attempt is reported with its latest token count, and whether the model was cut off", async () => {
   const first = { ...usage, outputTokens: 1 };
-  const whole = open([saying(...say("a"), { type: "usage", usage: first }, { type: "usage", usage })]);
-  await drain(whole.route.stream(toTurn(), calm));
+  const whole = open([emitting(...say("a"), { type: "usage", usage: first }, { type: "usage", usage })]);
+  await drain(whole.route.stream(toTurn(), noAbort));
   assert.deepEqual(whole.told, [["main", { outcome: "completed", code: undefined, usage }]]);
   for (const reason of ["length", "content-filter"] as const) {
-    const short = open([saying(...say("a"), { type: "finish", reason })]);
-    await drain(short.route.stream(toTurn(), calm));
+    const short = open([emitting(...say("a"), { type: "finish", reason })]);
+    await drain(short.route.stream(toTurn(), noAbort));
     assert.deepEqual(short.told, [["main", { outcome: "incomplete", code: undefined, usage: undefined }]]);
   }
 });
 
-test("of several answers the first one tells whether the model was cut off", async () => {
+test("of several choices the first one determines whether the model was cut off", async () => {
   const outcomeOf = async (...finishes: readonly Delta[]) => {
-    const { route, told } = open([saying(...say("a"), ...finishes)]);
-    await drain(route.stream(toTurn(), calm));
+    const { route, told } = open([emitting(...say("a"), ...finishes)]);
+    await drain(route.stream(toTurn(), noAbort));
     return told;
   };
   const stop: Delta = { type: "finish", reason: "stop" };
@@ -76,11 +76,11 @@ test("of several answers the first one tells whether the model was cut off", asy
 const failed = (adapter: string, code: string) => [adapter, { outcome: "failed", code, usage: undefined }];
 const completed = (adapter: string) => [adapter, { outcome: "completed", code: undefined, usage: undefined }];
 
-test("what is asked again and what is handed on are told between the attempts", async () => {
+test("retries and fallbacks are reported between the attempts", async () => {
   const acts = [{ fail: failure("adapter_error") }, { fail: failure("adapter_timeout") }];
   const main = lane("main", acts, { retry: {}, fallback: ["second"] });
   const { told, route } = open([main, lane("second", [{ say: ["a"] }])]);
-  await drain(route.stream(toTurn(), calm));
+  await drain(route.stream(toTurn(), noAbort));
   assert.deepEqual(told, [
     failed("main", "adapter_error"),
     "main again",
@@ -90,11 +90,11 @@ test("what is asked again and what is handed on are told between the attempts", 
   ]);
 });
 
-test("a lane that its breaker keeps turns away from is not asked, and hands on", async () => {
+test("a lane with an open breaker is not asked, and falls back", async () => {
   const main = lane("main", [{ fail: failure("adapter_error") }], { breaker: { failures: 1 }, fallback: ["second"] });
   const { told, route } = open([main, lane("second", [{ say: ["a"] }, { say: ["b"] }])]);
-  await drain(route.stream(toTurn(), calm));
-  await drain(route.stream(toTurn(), calm));
+  await drain(route.stream(toTurn(), noAbort));
+  await drain(route.stream(toTurn(), noAbort));
   assert.deepEqual(told, [
     failed("main", "adapter_error"),
     "main rests: adapter_error",
@@ -105,31 +105,31 @@ test("a lane that its breaker keeps turns away from is not asked, and hands on",
   ]);
 });
 
-test("the last of a path hands on to nobody", async () => {
+test("the last lane of a path reports no fallback", async () => {
   const { told, route } = open([lane("main", [{ fail: failure("adapter_error") }])]);
-  await assert.rejects(drain(route.stream(toTurn(), calm)));
+  await assert.rejects(drain(route.stream(toTurn(), noAbort)));
   assert.deepEqual(told, [failed("main", "adapter_error")]);
 });
 
-test("what fails in the middle, says too much or fails before it gives anything has failed, once", async () => {
+test("an attempt that fails midway, exceeds its limit or fails at the start is reported as failed, once", async () => {
   const middle = open([lane("main", [{ say: ["a"], fail: failure("adapter_protocol") }])]);
-  await assert.rejects(drain(middle.route.stream(toTurn(), calm)));
+  await assert.rejects(drain(middle.route.stream(toTurn(), noAbort)));
   assert.deepEqual(middle.told, [failed("main", "adapter_protocol")]);
   const much = open([lane("main", [{ say: ["a", "b"] }], { maxAnswerCharacters: 40 })]);
-  await assert.rejects(drain(much.route.stream(toTurn(), calm)));
+  await assert.rejects(drain(much.route.stream(toTurn(), noAbort)));
   assert.deepEqual(much.told, [failed("main", "adapter_protocol")]);
   const refuse = (): never => {
     throw failure("unsupported_parameter");
   };
-  const early = open([{ ...saying(), adapter: { stream: refuse } }]);
-  await assert.rejects(drain(early.route.stream(toTurn(), calm)));
+  const early = open([{ ...emitting(), adapter: { stream: refuse } }]);
+  await assert.rejects(drain(early.route.stream(toTurn(), noAbort)));
   assert.deepEqual(early.told, [failed("main", "unsupported_parameter")]);
 });
 
-test("a turn that is left or called off is cancelled, however its adapter takes it", async () => {
+test("an abandoned or aborted turn is reported as cancelled, however its adapter reacts", async () => {
   const cancelled = ["main", { outcome: "cancelled", usage: undefined }];
   const left = open([lane("main", [{ say: ["a", "b"] }])]);
-  for await (const _ of left.route.stream(toTurn(), calm)) break;
+  for await (const _ of left.route.stream(toTurn(), noAbort)) break;
   assert.deepEqual(left.told, [["main", { outcome: "cancelled", code: undefined, usage: undefined }]]);
   for (const act of [{ hang: true as const }, { say: [] }]) {
     const caller = new AbortController();
@@ -141,7 +141,7 @@ test("a turn that is left or called off is cancelled, however its adapter takes 
   }
 });
 
-test("an attempt that is left while it is waited for is told once", async () => {
+test("an attempt that is abandoned while it is awaited is reported once", async () => {
   const caller = new AbortController();
   const { told, route } = open([lane("main", [{ hang: true }])]);
   const deltas = route.stream(toTurn(), caller.signal)[Symbol.asyncIterator]();
@@ -152,7 +152,7 @@ test("an attempt that is left while it is waited for is told once", async () => 
   assert.equal(told.length, 1);
 });
 
-test("each turn that has its place is told once, with what became of its caller's history", async () => {
+test("each placed turn is reported once, with how its history was matched", async () => {
   const { told, observer } = listen();
   const adapter = createScriptedAdapter([say("hi")]);
   const gateway = makeGateway({ adapter, store: createMemoryStore(), observer });
@@ -169,7 +169,7 @@ test("each turn that has its place is told once, with what became of its caller'
     ["resp_2", "u"],
     ["resp_3", undefined],
   ] as const) {
-    const { events } = await gateway.answer(ask, { turnId, owner: "o", hint, signal: calm });
+    const { events } = await gateway.answer(ask, { turnId, owner: "o", hint, signal: noAbort });
     await drain(events);
   }
   assert.deepEqual(told, ["new", "continued", "stateless"]);

@@ -53,20 +53,20 @@ function fit(turn: Turn, ...speaks: Dialect[]) {
   return { ...adaptTurn(turn, { speaks }, (remark) => remarks.push(remark)), remarks };
 }
 
-test("tools that items bring along are offered with those of the request, and the items themselves are not worth a word", () => {
+test("tools of items are offered with those of the request, and the items themselves are omitted silently", () => {
   const turn = toTurn({ tools: [weather] }, [bring(clock, toGroup("n", [clock])), asked, called, found(hosted)]);
-  const { turn: suited, remarks } = fit(turn, "chat");
-  assert.deepEqual(suited.settings.tools, [weather, clock, { ...clock, name: "n__clock", description: undefined }]);
-  assert.deepEqual(suited.items[0], asked);
+  const { turn: adapted, remarks } = fit(turn, "chat");
+  assert.deepEqual(adapted.settings.tools, [weather, clock, { ...clock, name: "n__clock", description: undefined }]);
+  assert.deepEqual(adapted.items[0], asked);
   assert.deepEqual(remarks, [{ type: "left-out", what: "tool web_search" }]);
 });
 
-test("an adapter that knows such items gets them as they are, and nothing is offered twice", () => {
+test("an adapter that knows such items gets them unchanged, and nothing is offered twice", () => {
   const turn = toTurn({ tools: [weather, search] }, [bring(clock), asked, called, found(hosted)]);
   assert.equal(fit(turn, "responses").turn, turn);
 });
 
-test("of several definitions of a name the newest is offered, in the place of the first", () => {
+test("of several definitions of a name the newest is offered, in the position of the first", () => {
   const newer: Tool = { ...weather, description: "Tomorrow's." };
   const newest: Tool = { type: "custom", name: "weather" };
   const items = [bring(newer), asked, bring(newest)];
@@ -74,7 +74,7 @@ test("of several definitions of a name the newest is offered, in the place of th
   assert.deepEqual(fit(toTurn({}, [bring(weather), bring(newer), asked])).turn.settings.tools, [newer]);
 });
 
-test("a group that comes in parts is all of them, the newest definition of each", () => {
+test("a group that comes in parts includes all of them, each tool with its newest definition", () => {
   const newer: Tool = { ...weather, description: "Tomorrow's." };
   const parts = [toGroup("n", [weather], "All."), toGroup("n", [clock, newer])];
   const { settings } = fit(toTurn({}, [bring(...parts), asked])).turn;
@@ -84,14 +84,14 @@ test("a group that comes in parts is all of them, the newest definition of each"
   ]);
 });
 
-test("a function that has the name of a hosted tool's type is another tool", () => {
+test("a function with the name of a hosted tool's type is a different tool", () => {
   const own: Tool = { type: "function", name: "web_search" };
   const { turn, remarks } = fit(toTurn({ tools: [own] }, [bring(hosted), asked]));
   assert.deepEqual(turn.settings.tools, [own]);
   assert.deepEqual(remarks, [{ type: "left-out", what: "tool web_search" }]);
 });
 
-test("a choice may name what an item brings, and what is allowed holds for it", () => {
+test("a choice may name a tool of an item, and the allowed tools apply to it", () => {
   const items = [bring(clock, toGroup("n", [weather])), asked];
   const choose = (toolChoice: ToolChoice, allowedTools?: readonly string[]) =>
     fit(toTurn({ tools: [weather], toolChoice, allowedTools }, items)).turn.settings;
@@ -100,13 +100,13 @@ test("a choice may name what an item brings, and what is allowed holds for it", 
   assert.deepEqual([allowed.tools, allowed.toolChoice], [[clock], { type: "required" }]);
 });
 
-test("whoever goes on in another dialect is not offered tools that it has never heard of", () => {
+test("a caller that continues in another dialect is not offered tools that it does not know", () => {
   const native = { dialect: "chat", fields: { tools: [{ function: { name: "weather" } }] } } as const;
   const { turn } = fit(toTurn({ tools: [weather], native }, [bring(clock), asked]), "chat");
   assert.deepEqual(turn.settings.tools, [weather]);
 });
 
-test("a tool that must be found first is offered when a search has found it, or when nobody searches", () => {
+test("a deferred tool is offered once a search has found it, or when there is no search", () => {
   const later: Tool = { ...weather, deferred: true };
   const tools = [later, clock, toGroup("n", [later, clock]), toGroup("o", [later])];
   const names = (turn: Turn) => fit(turn, "chat").turn.settings.tools.map((tool) => "name" in tool && tool.name);
@@ -118,7 +118,7 @@ test("a tool that must be found first is offered when a search has found it, or 
   assert.equal(fit(turn, "responses").turn, turn);
 });
 
-test("a search that the caller makes is offered as a function, and a call of it comes back as a search", () => {
+test("a search run by the caller is offered as a function, and a call of it comes back as a search", () => {
   const { turn, restore, remarks } = fit(toTurn({ tools: [weather, search] }, [asked]), "chat");
   assert.deepEqual(turn.settings.tools, [weather, lookUp]);
   const said = { type: "tool-call", index: 0, name: "tool_search", kind: "function" } as const;
@@ -127,7 +127,7 @@ test("a search that the caller makes is offered as a function, and a call of it 
   assert.deepEqual(remarks, []);
 });
 
-test("a function of the caller that has the search's name comes first, and the search is left out and told", () => {
+test("the caller's own function with the search's name takes precedence, and the search is omitted and reported", () => {
   const own: Tool = { type: "function", name: "tool_search" };
   const { turn, restore, remarks } = fit(toTurn({ tools: [search, own] }, [asked]), "chat");
   assert.deepEqual(turn.settings.tools, [own]);
@@ -135,7 +135,7 @@ test("a function of the caller that has the search's name comes first, and the s
   assert.deepEqual(remarks, [{ type: "left-out", what: "tool tool_search" }]);
 });
 
-test("a search of the history is shown as the call of a function, and what it found in short, by the names that it is offered by", () => {
+test("a search in the history is shown as a function call, and its results briefly, by their offered names", () => {
   const tools = [toGroup("n", [{ ...weather, description: "x".repeat(300) }], "All."), clock, hosted];
   const { turn } = fit(toTurn({ tools: [search] }, [asked, called, found(...tools)]), "chat");
   const list = [{ name: "n__weather", description: `${"x".repeat(200)}…` }, { name: "clock" }];

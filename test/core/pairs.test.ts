@@ -1,4 +1,4 @@
-/** Calls and their outputs as the model sees them, however a request was found its place. */
+/** Calls and their outputs as the model sees them, however a request was placed. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
@@ -43,7 +43,7 @@ async function see(by: "nothing" | "response" | "conversation", told: readonly I
 
 const before = [user("look"), call("c1"), call("c2")];
 for (const by of ["nothing", "response", "conversation"] as const) {
-  test(`${by}: an output that comes behind other words stands behind its call`, async () => {
+  test(`${by}: an output that arrives after other messages is placed after its call`, async () => {
     const seen = await see(by, [output("c1"), user("wait"), output("c2")]);
     assert.deepEqual(seen, [...before, output("c2"), output("c1"), user("wait")]);
   });
@@ -53,24 +53,24 @@ for (const by of ["nothing", "response", "conversation"] as const) {
     assert.deepEqual(seen, [...before, output("c1"), output("c2")]);
   });
 
-  test(`${by}: so it is in another spacing of its arguments`, async () => {
+  test(`${by}: a call that is sent with different spacing of its arguments is shown once too`, async () => {
     const spaced = (callId: string): Item => ({ ...call(callId), arguments: "{ }" }) as Item;
     const seen = await see(by, [spaced("c1"), output("c1"), spaced("c2"), output("c2")]);
     assert.deepEqual(seen, [...before, output("c1"), output("c2")]);
   });
 
-  test(`${by}: a call under the id of one that has its output is another call`, async () => {
+  test(`${by}: a call with the id of one that has its output is a different call`, async () => {
     const seen = await see(by, [output("c1"), output("c2"), call("c1"), output("c1", "more")]);
     assert.deepEqual(seen, [...before, output("c1"), output("c2"), call("c1"), output("c1", "more")]);
   });
 
-  test(`${by}: an output that is sent again is shown once, and one that says something else is not lost`, async () => {
+  test(`${by}: an output that is sent again is shown once, and one with different text is not lost`, async () => {
     const seen = await see(by, [output("c1"), output("c2"), output("c1"), output("c2", "looked again")]);
     assert.deepEqual(seen, [...before, output("c1"), output("c2"), output("c2", "looked again")]);
   });
 }
 
-/** What the model sees of a request that shows all of this and has no place anywhere, or only a hint. */
+/** What the model sees of a request that shows all of this and continues nothing, or has only a hint. */
 async function seeAlone(items: readonly Item[], hint?: string): Promise<readonly Item[]> {
   const { adapter, answer } = open([[{ type: "text", text: "done" }]]);
   await drain(await answer({ items, keep: "in-session" }, { hint }));
@@ -78,7 +78,7 @@ async function seeAlone(items: readonly Item[], hint?: string): Promise<readonly
 }
 
 for (const by of ["response", "conversation"] as const) {
-  test(`${by}: who sends its question along with every output has asked it once`, async () => {
+  test(`${by}: a question that is sent with every output is shown once`, async () => {
     const seen = await see(by, [user("look"), output("c1"), output("c2")]);
     assert.deepEqual(seen, [...before, output("c1"), output("c2")]);
     const other = await see(by, [user("And look here"), output("c1"), output("c2")]);
@@ -86,7 +86,7 @@ for (const by of ["response", "conversation"] as const) {
   });
 }
 
-/** Says how often it has been given something since the question, thinks, and calls again, always under one id. */
+/** Emits how many outputs it has received, reasons, and calls again, always with the same id. */
 const lookAgain: Script = async function* ({ items }) {
   const step = items.filter(({ type }) => type === "tool-output").length;
   yield [
@@ -98,7 +98,7 @@ const lookAgain: Script = async function* ({ items }) {
 };
 
 for (const by of ["response", "conversation"] as const) {
-  test(`${by}: who sends along all of its turn with every step, the model's words too, has said it once`, async () => {
+  test(`${by}: a turn that is resent with every step, including the model's text, is shown once`, async () => {
     const { adapter, answer, gateway } = open(lookAgain);
     const { id: conversationId } = await gateway.conversations.create("ann", {}, { turnId: "resp_0", items: [] });
     const turn: Item[] = [{ type: "message", role: "system", content: "Be brief." }, user("go")];
@@ -119,7 +119,7 @@ for (const by of ["response", "conversation"] as const) {
   });
 }
 
-test("an earlier output that is shown again in fewer words stands as it was given", async () => {
+test("an earlier output that is resent abbreviated stays as it was given", async () => {
   const { adapter, answer } = open(lookAgain);
   const first = await answer({ items: [user("go")] });
   await drain(first);
@@ -143,33 +143,33 @@ const toWords = (item: Item) => [item.type, "content" in item ? item.content : "
 const said: Item = { type: "message", role: "assistant", content: "done" };
 for (const hint of [undefined, "garden"]) {
   const where = hint === undefined ? "without a session" : "in a session";
-  test(`${where}: models that give their calls the same ids in every answer lose no output`, async () => {
+  test(`${where}: no output is lost when models reuse the same call ids in every answer`, async () => {
     const items = [user("A"), call("c0"), output("c0"), said, user("B"), call("c0"), output("c0")];
     assert.deepEqual(await seeAlone(items, hint), items);
     const both = [call("c0"), call("c1"), output("c0"), output("c1")];
     assert.deepEqual(await seeAlone([user("A"), ...both, ...both], hint), [user("A"), ...both, ...both]);
   });
 
-  test(`${where}: an output that comes late stands behind the newest call under its id alone`, async () => {
+  test(`${where}: a late output is placed only after the newest call with its id`, async () => {
     const first = [user("A"), call("c0"), output("c0", "one"), said, user("B"), call("c0")];
     const seen = await seeAlone([...first, user("wait"), output("c0", "two")], hint);
     assert.deepEqual(seen, [...first, output("c0", "two"), user("wait")]);
   });
 
-  test(`${where}: two calls under one id in one answer have an output each, in their order`, async () => {
+  test(`${where}: two calls with one id in one answer get an output each, in order`, async () => {
     const other: Item = { type: "tool-call", kind: "function", callId: "c0", name: "listen", arguments: "{}" };
     const items = [user("A"), call("c0"), other, output("c0", "one"), output("c0", "two")];
     assert.deepEqual(await seeAlone(items, hint), items);
   });
 }
 
-test("a call that was never answered does not take the output of a later one under its id", async () => {
+test("an unanswered call does not take the output of a later one with the same id", async () => {
   const items = [user("A"), call("c0"), user("B"), call("c0"), output("c0")];
   assert.deepEqual(await seeAlone(items), items);
   assert.deepEqual(await seeAlone(items, "garden"), [user("A"), user("B"), call("c0"), output("c0")]);
 });
 
-test("a thousand calls under one id take no longer to tell apart than under a thousand", async () => {
+test("a thousand calls with one id take no longer to distinguish than with a thousand ids", async () => {
   const calls = Array.from({ length: 1000 }, (_, index): Item => {
     const written = JSON.stringify({ text: `${"x".repeat(2000)}${index}` });
     return { type: "tool-call", kind: "function", callId: "c0", name: "write", arguments: written };

@@ -34,7 +34,7 @@ function makeTurn(input: readonly Item[], said: readonly Item[], wanted: Partial
   };
 }
 
-test("two branches of a path never see each other, and neither does the path that they left", () => {
+test("two branches of a path never see each other, and neither does the path they branch from", () => {
   const [one, two, left, right] = ["one", "two", "left", "right"].map((word) =>
     makeTurn([user(word)], [assistant(`${word}!`)]),
   ) as [StoredTurn, StoredTurn, StoredTurn, StoredTurn];
@@ -51,7 +51,7 @@ test("two branches of a path never see each other, and neither does the path tha
   assert.equal(noPath.track.turns.length, 0);
 });
 
-test("what a path has too much is its own, and nothing of a path that has grown from it", () => {
+test("the surplus of a path contains nothing of a path that extends it", () => {
   const [one, two] = ["one", "two"].map((word) => makeTurn([user(word)], [])) as [StoredTurn, StoredTurn];
   const short = extend(noPath, one);
   const long = extend(short, two);
@@ -70,7 +70,7 @@ test("a path is settled up to the first call that has no output yet", () => {
   assert.equal(settled(user("a"), output("x"), assistant("b")), 1);
 });
 
-test("it knows the newest system messages, and whether it has lost something", () => {
+test("a path knows its newest system messages, and whether something is missing", () => {
   const path = toPath([
     makeTurn([system("old"), user("a")], [assistant("b")]),
     makeTurn([system("new"), user("c")], [assistant("d")]),
@@ -83,7 +83,7 @@ test("it knows the newest system messages, and whether it has lost something", (
   assert.equal(extend(path, makeTurn([], [{ type: "compaction", summary: "s" }])).isAbridged, true);
 });
 
-test("outputs that came late stand behind the calls of their own answer, however close the next answer's are", () => {
+test("late outputs are placed after the calls of their own answer, however close the next answer's are", () => {
   const path = toPath([
     makeTurn([user("a")], [call("0")]),
     makeTurn([user("b")], [call("1"), call("2")]),
@@ -95,7 +95,7 @@ test("outputs that came late stand behind the calls of their own answer, however
   assert.deepEqual(see(path, [output("3")]), [...first, ...second]);
 });
 
-/** Turns of a talk in which calls are answered at once, late, twice or never; each call has an id of its own. */
+/** Turns of a conversation with calls answered at once, late, twice or never; each call has its own id. */
 const talkArbitrary = fc.array(
   fc.record({
     steers: fc.boolean(),
@@ -108,7 +108,7 @@ const talkArbitrary = fc.array(
   { minLength: 1, maxLength: 8 },
 );
 
-test("what the model sees is the same whether only the loose end of a thread is looked at or all of it", () => {
+test("the model sees the same whether only the unsettled end of a thread is examined or all of it", () => {
   let shortened = 0;
   const property = fc.property(talkArbitrary, (talk) => {
     const called: string[] = [];

@@ -8,7 +8,7 @@ import { createMemoryStore } from "../../src/stores/memory.ts";
 
 export interface PeerStore {
   readonly store: ReturnType<typeof createMemoryStore>;
-  /** Its names are free at once, and it hears nothing more. */
+  /** Releases its names at once, and receives nothing more. */
   die(): void;
 }
 
@@ -28,26 +28,26 @@ export function createPeerStores(): () => PeerStore {
       },
       isTaken: async (name) => !queue.isFree(name),
       publish(name, events) {
-        // As a wire would carry it.
+        // As it would be transmitted.
         said.set(name, [...(said.get(name) ?? []), ...JSON.parse(JSON.stringify(events))]);
       },
       async *subscribe(name, signal) {
-        for (let heard = 0; ; await nextTick(undefined, { signal })) {
+        for (let count = 0; ; await nextTick(undefined, { signal })) {
           const isOver = queue.isFree(name);
-          const news = said.get(name)?.slice(heard) ?? [];
-          heard += news.length;
+          const news = said.get(name)?.slice(count) ?? [];
+          count += news.length;
           if (news.length > 0) yield news;
           if (isOver) return;
         }
       },
       async cancel(name, turnId) {
-        for (const hear of listeners) hear(turnId);
+        for (const onCancelled of listeners) onCancelled(turnId);
         const leave = await queue.enter(name, new AbortController().signal);
         leave();
       },
-      onCancel(hear) {
-        listener = hear;
-        listeners.add(hear);
+      onCancel(onCancelled) {
+        listener = onCancelled;
+        listeners.add(onCancelled);
       },
     };
     const shared: SessionStore = { ...store, peers };

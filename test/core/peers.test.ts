@@ -1,4 +1,4 @@
-/** Several gateways on one store: whose turn it is, what one of them runs, and what becomes of it when it dies. */
+/** Several gateways on one store: the order of turns, what one of them runs, and what happens when it dies. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
@@ -21,7 +21,7 @@ const hint = "garden";
 const toJson = (events: readonly Event[]): unknown => JSON.parse(JSON.stringify(events));
 
 suite("gateways on one store", () => {
-  test("a request waits for the turn of its session that another gateway runs, and sees its answer", async () => {
+  test("a request waits for its session's turn on another gateway, and sees its answer", async () => {
     const { slow, one, other } = openTwo();
     const first = drain(await one.answer({ items: [user("first")], keep: "in-session" }, { hint }));
     await slow.begun;
@@ -33,7 +33,7 @@ suite("gateways on one store", () => {
     assert.deepEqual(seen, ["first", "one two", "second"]);
   });
 
-  test("a request whose caller leaves while it waits leaves the line", async () => {
+  test("a request whose caller disconnects while it waits leaves the queue", async () => {
     const { slow, one, other } = openTwo();
     const first = drain(await one.answer({ keep: "in-session" }, { hint }));
     await slow.begun;
@@ -46,7 +46,7 @@ suite("gateways on one store", () => {
     assert.equal(textOf(await drain(await other.answer({ keep: "in-session" }, { hint }))), "quick");
   });
 
-  test("a request that is sent to two gateways with one key is answered once", async () => {
+  test("a request sent to two gateways with one key is answered once", async () => {
     const { slow, one, other } = openTwo();
     const first = await one.answer({}, { key });
     const told = drain(first);
@@ -60,7 +60,7 @@ suite("gateways on one store", () => {
     assert.equal(other.adapter.turns.length, 0);
   });
 
-  test("a request with a key is heard from another gateway while it runs", async () => {
+  test("a running request with a key can be followed from another gateway", async () => {
     const { slow, one, other } = openTwo();
     const first = await one.answer({ keep: "in-session" }, { key, hint });
     const told = drain(first);
@@ -75,12 +75,12 @@ suite("gateways on one store", () => {
     assert.deepEqual(toJson([...early, ...rest.flat()]), toJson(await told));
     assert.equal(other.adapter.turns.length, 0);
     assert.equal(textOf(await drain(await other.answer({ keep: "in-session" }, { key, hint }))), "one two");
-    // Its session goes on behind it, wherever.
+    // Its session continues after it, on any gateway.
     assert.equal((await drain(await other.answer({ keep: "in-session" }, { hint }))).length > 0, true);
     assert.equal(other.adapter.turns[0]?.items.length, 3);
   });
 
-  test("several answers to a request with a key are heard from another gateway when they are whole, and from their beginning", async () => {
+  test("several choices of a request with a key reach another gateway once complete, and from their beginning", async () => {
     const going = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
     const join = createPeerStores();
@@ -103,7 +103,7 @@ suite("gateways on one store", () => {
     assert.equal(other.adapter.turns.length, 0);
   });
 
-  test("a request with a key that came before the first one had its place is heard while that runs", async () => {
+  test("a request with a key that arrives before the first one is placed follows it while it runs", async () => {
     const { slow, one, other } = openTwo();
     const told = drain(await one.answer({ keep: "in-session" }, { hint }));
     await slow.begun;
@@ -118,7 +118,7 @@ suite("gateways on one store", () => {
     assert.equal(other.adapter.turns.length, 0);
   });
 
-  test("a stream that was cut is taken up at another gateway while it runs", async () => {
+  test("a stream that was cut is resumed on another gateway while it runs", async () => {
     const { slow, one, other } = openTwo();
     const { about } = await one.answer({}, { key });
     await slow.begun;
@@ -129,7 +129,7 @@ suite("gateways on one store", () => {
     assert.equal(textOf(await drain(resumed)), "one two");
   });
 
-  test("the same key with another request is refused while the first one runs elsewhere", async () => {
+  test("the same key with another request is refused while the first one runs on another gateway", async () => {
     const { slow, one, other } = openTwo();
     const told = drain(await one.answer({}, { key }));
     await slow.begun;
@@ -138,7 +138,7 @@ suite("gateways on one store", () => {
     await told;
   });
 
-  test("a request with a key that fails elsewhere is told so, and tried again when it is sent again", async () => {
+  test("a request with a key that fails on another gateway gets that error, and is retried when it is sent again", async () => {
     const join = createPeerStores();
     const begun = Promise.withResolvers<void>();
     const broken = Promise.withResolvers<void>();
@@ -154,13 +154,13 @@ suite("gateways on one store", () => {
     const repeated = events.next();
     broken.resolve();
     assert.equal(await failed, "adapter_rate_limit");
-    // Thrown, so that it is told as a status there too.
+    // Thrown, so that it becomes a status there too.
     await assert.rejects(repeated, { code: "adapter_rate_limit", retryAfterSeconds: 7 });
     assert.equal(other.adapter.turns.length, 0);
     assert.equal(textOf(await drain(await other.answer({}, { key }))), "quick");
   });
 
-  test("a request with a key whose gateway dies is tried again when it is sent again", async () => {
+  test("a request with a key whose gateway dies is retried when it is sent again", async () => {
     const { slow, one, other, die } = openTwo();
     const { about } = await one.answer({}, { key });
     await slow.begun;
@@ -168,13 +168,13 @@ suite("gateways on one store", () => {
     assert.equal(textOf(await drain(await other.answer({}, { key }))), "quick");
     const { state } = (await other.gateway.recall("ann", about.id))!;
     assert.equal(state.status === "over" && state.answer.error?.code, "interrupted");
-    // It was only asleep, and may not put its answer beside the one that was given.
+    // The gateway was only suspended, and must not store its answer beside the one that was given.
     slow.go();
     await one.gateway.close(Promise.resolve());
     assert.equal(textOf(await drain(await other.answer({}, { key }))), "quick");
   });
 
-  test("only what runs in the background is called off by its name", async () => {
+  test("only a turn in the background can be cancelled by its id", async () => {
     const { slow, one, other } = openTwo();
     const first = await one.answer({}, { key });
     await slow.begun;
@@ -193,14 +193,14 @@ suite("gateways on one store", () => {
     assert.equal(await one.store.findTurn("ann", about.id), undefined);
   });
 
-  test("the same key with another request is refused wherever it comes", async () => {
+  test("the same key with another request is refused on every gateway", async () => {
     const { slow, one, other } = openTwo();
     slow.go();
     await drain(await one.answer({}, { key }));
     assert.equal(await codeOf(other.answer({}, { key: { ...key, fingerprint: "f2" } })), "idempotency_conflict");
   });
 
-  test("a turn in the background is known to run, and followed to its end, from another gateway", async () => {
+  test("a turn in the background is reported as running, and can be followed to its end, on another gateway", async () => {
     const { slow, one, other } = openTwo();
     const { about } = await one.answer({ background: true });
     await slow.begun;
@@ -209,7 +209,7 @@ suite("gateways on one store", () => {
     assert.equal(recalled.background, true);
     const events = recalled.follow(new AbortController().signal);
     const early = (await events.next()).value!;
-    // It is heard before it is over.
+    // Events arrive before it is over.
     assert.equal(recalled.state.status, "running");
     slow.go();
     const told = [...early, ...(await Array.fromAsync(events)).flat()];
@@ -232,7 +232,7 @@ suite("gateways on one store", () => {
     assert.equal(other.adapter.turns.length, 0);
   });
 
-  test("a turn in the background is called off from another gateway", async () => {
+  test("a turn in the background can be cancelled from another gateway", async () => {
     const { slow, one, other } = openTwo();
     const { about } = await one.answer({ background: true });
     await slow.begun;
@@ -240,7 +240,7 @@ suite("gateways on one store", () => {
     assert.equal(state.status === "over" && state.answer.status, "cancelled");
   });
 
-  test("a turn in the background is deleted from another gateway", async () => {
+  test("a turn in the background can be deleted from another gateway", async () => {
     const { slow, one, other } = openTwo();
     const { about } = await one.answer({ background: true });
     await slow.begun;
@@ -248,7 +248,7 @@ suite("gateways on one store", () => {
     assert.equal(await one.gateway.recall("ann", about.id), undefined);
   });
 
-  test("a stream that is followed elsewhere has an end when its session is deleted", async () => {
+  test("a stream that is followed on another gateway ends when its session is deleted", async () => {
     const { slow, one, other } = openTwo();
     const first = await other.answer({ keep: "in-session" }, { hint });
     await drain(first);
@@ -262,7 +262,7 @@ suite("gateways on one store", () => {
     assert.equal(end?.type === "turn-end" && end.answer.error?.code, "not_found");
   });
 
-  test("another owner can neither see nor call off what runs elsewhere", async () => {
+  test("another owner can neither see nor cancel what runs on another gateway", async () => {
     const { slow, one, other } = openTwo();
     const { about } = await one.answer({ background: true });
     await slow.begun;
@@ -272,23 +272,23 @@ suite("gateways on one store", () => {
     slow.go();
   });
 
-  test("what a gateway ran that died is told as failed, and its session goes on", async () => {
+  test("a turn of a gateway that died is reported as failed, and its session continues", async () => {
     const { slow, one, other, die } = openTwo();
     const { about } = await one.answer({ background: true }, { hint });
     await slow.begun;
     const followed = (await other.gateway.recall("ann", about.id))!.follow(new AbortController().signal);
-    const heard = (await followed.next()).value!;
+    const received = (await followed.next()).value!;
     die();
-    // Who heard its beginning learns that there is no end, and does not take it for one.
+    // A follower that got its beginning gets an explicit failure, not a normal end.
     const [close, end] = (await Array.fromAsync(followed)).flat();
-    const said = { type: "message", role: "assistant", content: textOf([...heard]) };
+    const said = { type: "message", role: "assistant", content: textOf([...received]) };
     assert.deepEqual(close, { type: "item-end", index: 0, item: said, whole: false });
     assert.ok(end?.type === "turn-end" && end.answer.status === "failed" && end.answer.error?.code === "interrupted");
     assert.deepEqual([end.answer.items, end.answer.brokenOff], [[said], 0]);
     const { state } = (await other.gateway.recall("ann", about.id))!;
     assert.equal(state.status === "over" && state.answer.error?.code, "interrupted");
     assert.equal(textOf(await drain(await other.answer({}, { hint }))), "quick");
-    // It was only asleep: what it says now has no place any more.
+    // The gateway was only suspended: what it emits now is ignored.
     slow.go();
     await one.gateway.close(Promise.resolve());
     const after = (await other.gateway.recall("ann", about.id))!.state;

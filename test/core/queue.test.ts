@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createQueue } from "../../src/core/place/queue.ts";
 
-const calm = new AbortController().signal;
+const noAbort = new AbortController().signal;
 
 test("turns of one key run one at a time, in the order of arrival", async () => {
   const queue = createQueue(() => 16);
@@ -10,7 +10,7 @@ test("turns of one key run one at a time, in the order of arrival", async () => 
   let running = 0;
   await Promise.all(
     [1, 2, 3, 4].map(async (number) => {
-      const leave = await queue.enter("a", calm);
+      const leave = await queue.enter("a", noAbort);
       assert.equal(++running, 1);
       order.push(number);
       await new Promise(setImmediate);
@@ -23,39 +23,39 @@ test("turns of one key run one at a time, in the order of arrival", async () => 
 
 test("turns of different keys do not wait for each other", async () => {
   const queue = createQueue(() => 0);
-  const leave = await queue.enter("a", calm);
-  (await queue.enter("b", calm))();
+  const leave = await queue.enter("a", noAbort);
+  (await queue.enter("b", noAbort))();
   leave();
 });
 
-test("a full queue answers session_busy with a time to come again", async () => {
+test("a full queue answers session_busy with a Retry-After time", async () => {
   const queue = createQueue(() => 1);
-  const leave = await queue.enter("a", calm);
-  const waiting = queue.enter("a", calm);
-  await assert.rejects(queue.enter("a", calm), { code: "session_busy", retryAfterSeconds: 1 });
+  const leave = await queue.enter("a", noAbort);
+  const waiting = queue.enter("a", noAbort);
+  await assert.rejects(queue.enter("a", noAbort), { code: "session_busy", retryAfterSeconds: 1 });
   leave();
   (await waiting)();
 });
 
-test("a caller who leaves while waiting gives its place back", async () => {
+test("a caller that disconnects while waiting releases its place", async () => {
   const queue = createQueue(() => 2);
-  const leave = await queue.enter("a", calm);
+  const leave = await queue.enter("a", noAbort);
   const gone = new AbortController();
   const first = queue.enter("a", gone.signal);
-  const second = queue.enter("a", calm);
+  const second = queue.enter("a", noAbort);
   gone.abort(new Error("left"));
   await assert.rejects(first, /left/);
   leave();
   (await second)();
-  (await queue.enter("a", calm))();
+  (await queue.enter("a", noAbort))();
 });
 
-test("leaving twice lets only one in", async () => {
+test("releasing a place twice admits only one", async () => {
   const queue = createQueue(() => 4);
-  const leave = await queue.enter("a", calm);
-  const second = queue.enter("a", calm);
+  const leave = await queue.enter("a", noAbort);
+  const second = queue.enter("a", noAbort);
   let thirdIn = false;
-  const third = queue.enter("a", calm).then((go) => {
+  const third = queue.enter("a", noAbort).then((go) => {
     thirdIn = true;
     return go;
   });
@@ -68,29 +68,29 @@ test("leaving twice lets only one in", async () => {
   (await third)();
 });
 
-test("those who wait are counted, for their turn here and for the peers'", async () => {
+test("waiting callers are counted, both for their turn here and for the peers'", async () => {
   const others = Promise.withResolvers<() => void>();
   const alone = createQueue(() => 16);
   const shared = createQueue(() => 16, { enter: () => others.promise });
   for (const queue of [alone, shared]) assert.equal(queue.waiting(), 0);
-  const leave = await alone.enter("a", calm);
+  const leave = await alone.enter("a", noAbort);
   const caller = new AbortController();
   const left = assert.rejects(alone.enter("a", caller.signal));
-  const next = alone.enter("a", calm);
+  const next = alone.enter("a", noAbort);
   assert.equal(alone.waiting(), 2);
   caller.abort();
   await left;
   leave();
   (await next)();
   assert.equal(alone.waiting(), 0);
-  const entered = shared.enter("a", calm);
+  const entered = shared.enter("a", noAbort);
   while (shared.waiting() !== 1) await new Promise(setImmediate);
   others.resolve(() => {});
   (await entered)();
   assert.equal(shared.waiting(), 0);
 });
 
-test("whoever waits stands in the line that the peers share at once, and is bounded all the same", async () => {
+test("a waiting caller enters the queue shared with the peers at once, and is still limited", async () => {
   const names: string[] = [];
   const queue = createQueue(() => 1, {
     enter(name) {
@@ -98,8 +98,8 @@ test("whoever waits stands in the line that the peers share at once, and is boun
       return new Promise(() => {});
     },
   });
-  for (const key of ["a", "a", "b"]) void queue.enter(key, calm);
+  for (const key of ["a", "a", "b"]) void queue.enter(key, noAbort);
   assert.deepEqual(names, ["a", "a", "b"]);
-  await assert.rejects(queue.enter("a", calm), { code: "session_busy" });
+  await assert.rejects(queue.enter("a", noAbort), { code: "session_busy" });
   assert.deepEqual([queue.waiting(), queue.isIdle("a"), queue.isIdle("c")], [3, false, true]);
 });

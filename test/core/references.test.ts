@@ -7,7 +7,7 @@ import { createMemoryStore } from "../../src/stores/memory.ts";
 import { makeTurn } from "../stores/making.ts";
 import { createSlow, drain, open } from "./asking.ts";
 
-test("a few bytes cannot name a long item so often that it becomes more than a body could be", async () => {
+test("references to a long item cannot expand a small request beyond the body limit", async () => {
   const store = createMemoryStore();
   const id = `resp_${"a".repeat(48)}`;
   const turn = makeTurn({ id, output: [{ type: "message", role: "assistant", content: "x".repeat(1_000) }] });
@@ -20,18 +20,18 @@ test("a few bytes cannot name a long item so often that it becomes more than a b
   await assert.rejects(resolve(10), { code: "body_too_large", status: 413, param: "input" });
 });
 
-test("an item of a turn that is over when the store has looked for it is found", async () => {
-  const kept = createMemoryStore();
+test("an item is found even if its turn ends while the store looks for it", async () => {
+  const inner = createMemoryStore();
   const { script, begun, go } = createSlow();
   const gate = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
   const findTurn: SessionStore["findTurn"] = async (owner, turnId) => {
-    const found = await kept.findTurn(owner, turnId);
+    const found = await inner.findTurn(owner, turnId);
     asked.resolve();
     await gate.promise;
     return found;
   };
-  const { answer } = open(script, { ...kept, findTurn });
+  const { answer } = open(script, { ...inner, findTurn });
   const memo = () => "{}";
   const turnId = `resp_${"c".repeat(48)}`;
   const told = drain(await answer({}, { memo, turnId }));
@@ -44,7 +44,7 @@ test("an item of a turn that is over when the store has looked for it is found",
   await drain(await naming);
 });
 
-test("an item of a turn that runs is waited for by who asked it, and by nobody else", async () => {
+test("a reference to an item of a running turn waits for it, but only for the same owner", async () => {
   const { script, begun, go } = createSlow();
   const { answer } = open(script);
   const memo = () => "{}";

@@ -1,4 +1,4 @@
-/** A turn that is kept can be told again, event for event. */
+/** A stored turn can be replayed, event for event. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
@@ -15,7 +15,7 @@ import { about } from "../protocols/script.ts";
 import { batches } from "../protocols/deltas.ts";
 import { worked } from "../worked.ts";
 
-/** What was told, and the turn as a store would give it back. */
+/** The events, and the turn as a store would return it. */
 async function tell(
   said: readonly (readonly Delta[])[],
   failure?: GatewayError,
@@ -35,14 +35,14 @@ async function tell(
   return { events, turn: { ...turn, createdAt: about.createdAt, told: { ...turn.told, endedAt: new Date(5) } } };
 }
 
-/** Fields that are there and undefined count as absent, as they do in JSON. */
+/** Undefined fields count as absent, as they do in JSON. */
 function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
 }
 
 const isItemEnd = ({ type }: Event): boolean => type === "item-end";
 
-/** What was told of each part, in whatever pieces; what a dialect adds to a call is known by its item. */
+/** The text of each part, however split; a dialect's extras of a call are compared with its item. */
 function wordsOf(events: readonly Event[]): unknown {
   const words: Record<string, { text: string; beside: unknown[] }> = {};
   for (const event of events) {
@@ -55,8 +55,8 @@ function wordsOf(events: readonly Event[]): unknown {
   return plain(words);
 }
 
-suite("a turn told again", () => {
-  test("is the same, event for event, whatever was said in whatever pieces", async () => {
+suite("a replayed turn", () => {
+  test("is the same, event for event, however it was split", async () => {
     await fc.assert(
       fc.asyncProperty(batches, async (said) => {
         const { events, turn } = await tell(said);
@@ -66,7 +66,7 @@ suite("a turn told again", () => {
     );
   });
 
-  test("is the same when it failed in the middle", async () => {
+  test("is the same when it failed midway", async () => {
     const failure = new GatewayError("adapter_timeout", "Nothing came.", { param: "model", wireCode: "slow" });
     const { events, turn } = await tell(
       [[{ type: "text", text: "Half a" }], [{ type: "text", text: " word" }]],
@@ -88,7 +88,7 @@ suite("a turn told again", () => {
     assert.deepEqual(plain(replayTurn(turn)), plain(events));
   });
 
-  test("is the same, and soon, when a dialect adds thousands of fields to a call one by one", async () => {
+  test("is the same, and fast, when a dialect adds thousands of fields to a call one by one", async () => {
     const extra = (key: string) => ({ dialect: "chat", fields: { [key]: 1 } }) as const;
     const start = worked();
     const { events, turn } = await tell([
@@ -101,7 +101,7 @@ suite("a turn told again", () => {
     assert.deepEqual(plain(again), plain(events));
   });
 
-  test("says of a message when it begins what was known of it then, or only at its end", async () => {
+  test("has a message's extras at its start if they were known then, otherwise at its end", async () => {
     const extra = { dialect: "responses", fields: { phase: "commentary" } } as const;
     const early = await tell([[{ type: "text", text: "Hi", extra }], [{ type: "message-end" }]]);
     assert.deepEqual(plain(replayTurn(early.turn)), plain(early.events));
@@ -110,7 +110,7 @@ suite("a turn told again", () => {
     assert.notDeepEqual(plain(late.events), plain(early.events));
   });
 
-  test("is one piece a part when the pieces are no longer kept", async () => {
+  test("has one piece per part when the pieces are no longer stored", async () => {
     const { turn } = await tell([[{ type: "text", text: "Good" }], [{ type: "text", text: " day" }]]);
     const events = replayTurn({ ...turn, told: turn.told && { ...turn.told, pieces: undefined } });
     const deltas = events.filter((event) => event.type === "item-delta");
@@ -120,7 +120,7 @@ suite("a turn told again", () => {
     );
   });
 
-  test("has all that was said when the pieces are no longer kept, each text at once", async () => {
+  test("has all of its content when the pieces are no longer stored, each text at once", async () => {
     await fc.assert(
       fc.asyncProperty(batches, async (said) => {
         const { events, turn } = await tell(said);
@@ -132,7 +132,7 @@ suite("a turn told again", () => {
     );
   });
 
-  test("says nothing twice, whatever the pieces of an archive describe", async () => {
+  test("emits nothing twice, whatever pieces an archive describes", async () => {
     const said: readonly Delta[] = [
       { type: "reasoning", text: "hm" },
       { type: "text", text: "Good day" },
@@ -147,7 +147,7 @@ suite("a turn told again", () => {
     assert.deepEqual(words, ["hm", "Good ", "day", "{}"]);
   });
 
-  test("is told piece by piece up to a bound, and whole beyond it", () => {
+  test("is replayed piece by piece up to a limit, and whole beyond it", () => {
     const recorder = createPiecesRecorder();
     recorder.beginItem(false);
     for (let count = 0; count < maxPieces; count += 1) recorder.record({ kind: "text", part: 0, text: "a" });
@@ -156,14 +156,14 @@ suite("a turn told again", () => {
     assert.ok(recorder.toPieces() === undefined);
   });
 
-  test("that was left behind running has failed as interrupted", async () => {
+  test("that was left running has failed as interrupted", async () => {
     const { turn } = await tell([[{ type: "text", text: "Hi" }]]);
     const answer = toAnswer({ ...turn, status: "running", output: [] });
     assert.equal(answer.status, "failed");
     assert.equal(answer.error?.code, interrupted.code);
   });
 
-  test("of a release that kept less has what was kept", async () => {
+  test("of a release that stored less has what was stored", async () => {
     const { turn } = await tell([[{ type: "text", text: "Hi" }]]);
     const old: StoredTurn = { ...turn, told: undefined };
     assert.deepEqual(toAbout(turn), about);
@@ -175,8 +175,8 @@ suite("a turn told again", () => {
   });
 });
 
-suite("a turn that was followed on another gateway, and broke off", () => {
-  test("is closed as if it had failed where it was told, whatever was heard of it in whatever pieces", async () => {
+suite("a turn that was followed on another gateway and interrupted", () => {
+  test("is closed as if it had failed at its origin, however much of it arrived in whatever pieces", async () => {
     const failure = new GatewayError("interrupted", "It stopped.");
     await fc.assert(
       fc.asyncProperty(batches, async (said) => {

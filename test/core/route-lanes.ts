@@ -1,4 +1,4 @@
-/** Lanes in a box for tests: scripted adapters, a hand-turned clock, and an ear for everything that a route tells. */
+/** Lanes for tests: scripted adapters, a manual clock, and a record of everything that a route reports. */
 import assert from "node:assert/strict";
 import type { Delta } from "../../src/core/delta.ts";
 import { type ErrorCode, GatewayError } from "../../src/core/errors.ts";
@@ -10,8 +10,8 @@ import { createRoute, type Lane } from "../../src/core/route/route.ts";
 import type { Tool, Turn } from "../../src/core/turn.ts";
 
 /**
- * What a lane does with each turn it gets, in order: it may give deltas that say nothing, says words, and may then fail,
- * or waits until it is called off.
+ * What a lane does with each turn, in order: it may emit deltas without content, emits words, and may then fail, or
+ * waits until it is aborted.
  */
 type Act = {
   readonly give?: readonly Delta[];
@@ -22,11 +22,11 @@ type Act = {
 
 interface Scripted extends Lane {
   readonly turns: Turn[];
-  /** How often an answer was left before its end. */
+  /** How often an answer was abandoned before its end. */
   left(): number;
 }
 
-/** What is usual where a test does not care. */
+/** Defaults where a test does not care. */
 export const usual = {
   maxAnswerCharacters: 64 * 1024 * 1024,
   retry: { times: 2, baseMs: 200, maxWaitMs: 1_000 },
@@ -57,7 +57,7 @@ export function lane(name: string, acts: readonly Act[], { retry, breaker, ...re
     speaks: rest.adapter?.speaks,
     stream(turn, signal) {
       const act = acts[turns.push(turn) - 1];
-      assert.ok(act, `the lane '${name}' is not asked so often`);
+      assert.ok(act, `the lane '${name}' is asked too often`);
       return play(act, signal);
     },
   };
@@ -75,14 +75,14 @@ export function lane(name: string, acts: readonly Act[], { retry, breaker, ...re
 }
 
 export const gone = new GatewayError("client_closed", "gone");
-/** How an adapter may see that it is called off. */
+/** How an adapter may report that it was aborted. */
 export const cut = failure("adapter_error");
 
 export function failure(code: ErrorCode, retryAfterSeconds?: number): GatewayError {
   return new GatewayError(code, code, { retryAfterSeconds });
 }
 
-/** A route whose clock is turned by waiting and by hand. */
+/** A route whose clock advances by waiting and by hand. */
 export function open(lanes: readonly Scripted[], random = 0) {
   let time = 0;
   const waits: number[] = [];
@@ -96,7 +96,7 @@ export function open(lanes: readonly Scripted[], random = 0) {
       time += milliseconds;
     },
   });
-  return { route, waits, turnClock: (milliseconds: number) => void (time += milliseconds) };
+  return { route, waits, advance: (milliseconds: number) => void (time += milliseconds) };
 }
 
 export type Opened = ReturnType<typeof open>;
@@ -105,8 +105,8 @@ export function toTurn(tools: readonly Tool[] = []): Turn {
   return { id: "resp_1", model: "asked", items: [], settings: { tools }, stream: true };
 }
 
-/** Everything that a caller hears of a turn. */
-export async function hear({ route }: Opened, turn = toTurn(), signal = new AbortController().signal) {
+/** Everything that a caller receives of a turn. */
+export async function receive({ route }: Opened, turn = toTurn(), signal = new AbortController().signal) {
   const words: string[] = [];
   const remarks: Remark[] = [];
   let error: GatewayError | undefined;

@@ -5,22 +5,22 @@ import type { Delta } from "../../src/core/delta.ts";
 import { createModelNames } from "../../src/core/route/models.ts";
 import type { Adapter } from "../../src/core/ports.ts";
 import { createRoute } from "../../src/core/route/route.ts";
-import { cut, failure, gone, hear, lane, open, type Opened, toTurn, tried, usual } from "./route-lanes.ts";
+import { cut, failure, gone, receive, lane, open, type Opened, toTurn, tried, usual } from "./route-lanes.ts";
 
-test("an abort ends everything at once and says nothing about the lane", async () => {
+test("an abort ends everything at once and does not count for the lane's breaker", async () => {
   const main = lane("main", [{ hang: true }], { fallback: ["second"], retry: {}, breaker: { failures: 1 } });
-  const house = open([main, lane("second", [])]);
+  const opened = open([main, lane("second", [])]);
   const caller = new AbortController();
-  const heard = hear(house, toTurn(), caller.signal);
+  const received = receive(opened, toTurn(), caller.signal);
   caller.abort(gone);
-  const { error, remarks } = await heard;
+  const { error, remarks } = await received;
   assert.deepEqual([error, remarks], [cut, []]);
-  assert.equal(house.route.states()[0]?.failures, 0);
-  assert.equal((await hear(house, toTurn(), caller.signal)).error, gone);
+  assert.equal(opened.route.states()[0]?.failures, 0);
+  assert.equal((await receive(opened, toTurn(), caller.signal)).error, gone);
   assert.equal(main.turns.length, 1);
 });
 
-test("an abort while a turn waits to ask again ends it", async () => {
+test("an abort while a turn waits to retry ends it", async () => {
   const main = lane("main", [{ fail: failure("adapter_error") }], { fallback: ["second"], retry: {} });
   const caller = new AbortController();
   const route = createRoute({
@@ -30,11 +30,11 @@ test("an abort while a turn waits to ask again ends it", async () => {
     random: () => 0,
     wait: async () => caller.abort(gone),
   });
-  const house: Opened = { route, waits: [], turnClock: () => {} };
-  assert.equal((await hear(house, toTurn(), caller.signal)).error, gone);
+  const opened: Opened = { route, waits: [], advance: () => {} };
+  assert.equal((await receive(opened, toTurn(), caller.signal)).error, gone);
 });
 
-test("a caller who stops listening stops the lane that speaks", async () => {
+test("a caller that stops reading stops the lane that answers", async () => {
   const main = lane("main", [{ say: ["a", "b"] }]);
   for await (const batch of open([main]).route.stream(toTurn(), new AbortController().signal)) {
     assert.equal(batch.length, 1);
@@ -43,17 +43,17 @@ test("a caller who stops listening stops the lane that speaks", async () => {
   assert.equal(main.left(), 1);
 });
 
-test("a caller who stops listening before the first word is not asked for again, and leaves room in the breaker", async () => {
+test("an attempt abandoned before its first word leaves the breaker half open", async () => {
   const acts = [{ fail: failure("adapter_error") }, { hang: true as const }];
   const main = lane("main", acts, { breaker: { failures: 1 } });
-  const house = open([main]);
-  await hear(house);
-  house.turnClock(10_000);
+  const opened = open([main]);
+  await receive(opened);
+  opened.advance(10_000);
   const caller = new AbortController();
-  const deltas = house.route.stream(toTurn(), caller.signal)[Symbol.asyncIterator]();
+  const deltas = opened.route.stream(toTurn(), caller.signal)[Symbol.asyncIterator]();
   const pending = deltas.next();
   const left = deltas.return!();
-  assert.deepEqual(house.route.states(), [
+  assert.deepEqual(opened.route.states(), [
     { name: "main", state: "half-open", failures: 1, opensUntil: 10_000, why: "adapter_error" },
   ]);
   caller.abort(gone);
@@ -61,30 +61,30 @@ test("a caller who stops listening before the first word is not asked for again,
   assert.equal((await left).done, true);
 });
 
-test("an answer that was left before it began asks nobody", async () => {
+test("an answer that is abandoned before it started asks no adapter", async () => {
   const { route } = open([lane("main", [])]);
   const deltas = route.stream(toTurn(), new AbortController().signal)[Symbol.asyncIterator]();
   await deltas.return!();
   assert.equal((await deltas.next()).done, true);
 });
 
-test("an answer that ends quietly because of an abort says nothing about the lane either", async () => {
+test("an answer that ends normally because of an abort does not count for the breaker either", async () => {
   const caller = new AbortController();
   const main = lane("main", [{ fail: failure("adapter_error") }, {}], { breaker: {} });
-  const house = open([main]);
-  await hear(house);
-  const heard = hear(house, toTurn(), caller.signal);
+  const opened = open([main]);
+  await receive(opened);
+  const received = receive(opened, toTurn(), caller.signal);
   caller.abort(gone);
-  await heard;
-  assert.equal(house.route.states()[0]?.failures, 1);
+  await received;
+  assert.equal(opened.route.states()[0]?.failures, 1);
 });
 
-test("a caller who leaves while a turn waits to ask again is gone for good", async () => {
+test("a turn that is abandoned while it waits to retry does not continue", async () => {
   const adapter: Adapter = {
     stream: () => ({
       [Symbol.asyncIterator]: () => ({
         next: () => Promise.reject(failure("adapter_error")),
-        return: () => assert.fail("what has failed is not left"),
+        return: () => assert.fail("a failed stream is not returned"),
       }),
     }),
   };
@@ -101,88 +101,88 @@ test("a caller who leaves while a turn waits to ask again is gone for good", asy
   assert.equal((await deltas.next()).done, true);
 });
 
-test("whoever pulls twice at once hears the words in order", async () => {
+test("two concurrent reads get the words in order", async () => {
   const { route } = open([lane("main", [{ say: ["a", "b"] }])]);
   const deltas = route.stream(toTurn(), new AbortController().signal)[Symbol.asyncIterator]();
   const [first, second] = await Promise.all([deltas.next(), deltas.next()]);
   assert.deepEqual([first.value, second.value], [[{ type: "text", text: "a" }], [{ type: "text", text: "b" }]]);
 });
 
-test("a lane that is down is not asked until its time is over, and whoever asks is told when", async () => {
+test("a lane with an open breaker is not asked until its time is over, and the error says when", async () => {
   const fail = failure("adapter_error");
   const main = lane("main", [{ fail }, { fail }, { say: ["a"] }], { breaker: { failures: 2 } });
-  const house = open([main]);
-  await hear(house);
-  await hear(house);
-  assert.deepEqual(house.route.states(), [
+  const opened = open([main]);
+  await receive(opened);
+  await receive(opened);
+  assert.deepEqual(opened.route.states(), [
     { name: "main", state: "open", failures: 2, opensUntil: 10_000, why: "adapter_error" },
   ]);
-  house.turnClock(2_500);
-  const { error, tried: told } = await hear(house);
+  opened.advance(2_500);
+  const { error, tried: told } = await receive(opened);
   assert.deepEqual([error?.code, error?.retryAfterSeconds], ["overloaded", 8]);
   assert.deepEqual(told, tried("main", "overloaded"));
-  house.turnClock(7_500);
-  assert.deepEqual((await hear(house)).words, ["a"]);
-  assert.equal(house.route.states()[0]?.state, "closed");
+  opened.advance(7_500);
+  assert.deepEqual((await receive(opened)).words, ["a"]);
+  assert.equal(opened.route.states()[0]?.state, "closed");
 });
 
-test("a turn that fails after its retries counts once for its lane", async () => {
+test("a turn that fails after its retries counts once for its lane's breaker", async () => {
   const fails = Array.from({ length: 6 }, () => ({ fail: failure("adapter_error") }));
   const main = lane("main", fails, { retry: {}, breaker: { failures: 2 } });
-  const house = open([main]);
-  await hear(house);
+  const opened = open([main]);
+  await receive(opened);
   assert.equal(main.turns.length, 3);
-  assert.equal(house.route.states()[0]?.failures, 1);
-  await hear(house);
+  assert.equal(opened.route.states()[0]?.failures, 1);
+  await receive(opened);
   assert.equal(main.turns.length, 6);
-  assert.deepEqual(house.route.states(), [
+  assert.deepEqual(opened.route.states(), [
     { name: "main", state: "open", failures: 2, opensUntil: 10_600, why: "adapter_error" },
   ]);
 });
 
-test("a turn that a retry saves is no failure of its lane, and ends the row of failures", async () => {
+test("a turn that succeeds on a retry is not a failure of its lane, and resets the count of failures", async () => {
   const fail = failure("adapter_error");
   const acts = [{ fail: failure("adapter_timeout") }, { fail }, { fail }, { say: ["a"] }];
-  const house = open([lane("main", acts, { retry: {}, breaker: { failures: 2 } })]);
-  await hear(house);
-  assert.equal(house.route.states()[0]?.failures, 1);
-  assert.deepEqual((await hear(house)).words, ["a"]);
-  assert.equal(house.route.states()[0]?.failures, 0);
+  const opened = open([lane("main", acts, { retry: {}, breaker: { failures: 2 } })]);
+  await receive(opened);
+  assert.equal(opened.route.states()[0]?.failures, 1);
+  assert.deepEqual((await receive(opened)).words, ["a"]);
+  assert.equal(opened.route.states()[0]?.failures, 0);
 });
 
-test("what the last attempt says about a lane is what counts", async () => {
+test("only the last attempt counts for the breaker", async () => {
   const acts = [{ fail: failure("adapter_error") }, { fail: failure("adapter_refused") }];
-  const house = open([lane("main", acts, { retry: {}, breaker: { failures: 1 } })]);
-  assert.equal((await hear(house)).error?.code, "adapter_refused");
-  assert.deepEqual(house.route.states()[0]?.state, "closed");
+  const opened = open([lane("main", acts, { retry: {}, breaker: { failures: 1 } })]);
+  assert.equal((await receive(opened)).error?.code, "adapter_refused");
+  assert.deepEqual(opened.route.states()[0]?.state, "closed");
 });
 
-test("the turn that is let through to see asks once, and the lane rests again when it fails", async () => {
+test("a half-open breaker lets one turn through without retries, and opens again when it fails", async () => {
   const fails = Array.from({ length: 4 }, () => ({ fail: failure("adapter_error") }));
   const main = lane("main", fails, { retry: {}, breaker: { failures: 1 } });
-  const house = open([main]);
-  await hear(house);
-  house.turnClock(10_000);
-  assert.equal((await hear(house)).error?.code, "adapter_error");
+  const opened = open([main]);
+  await receive(opened);
+  opened.advance(10_000);
+  assert.equal((await receive(opened)).error?.code, "adapter_error");
   assert.equal(main.turns.length, 4);
-  assert.deepEqual(house.route.states(), [
+  assert.deepEqual(opened.route.states(), [
     { name: "main", state: "open", failures: 2, opensUntil: 20_300, why: "adapter_error" },
   ]);
 });
 
-test("while a lane is down its turns go to the lane behind it without a wait", async () => {
+test("while a breaker is open, turns go to the next lane without waiting", async () => {
   const main = lane("main", [{ fail: failure("adapter_timeout") }], {
     fallback: ["second"],
     retry: {},
     breaker: { failures: 1, openMs: 500 },
   });
-  const house = open([main, lane("second", [{ say: ["a"] }, { say: ["b"] }])]);
-  assert.deepEqual((await hear(house)).words, ["a"]);
-  assert.deepEqual((await hear(house)).words, ["b"]);
-  assert.deepEqual(house.waits, []);
+  const opened = open([main, lane("second", [{ say: ["a"] }, { say: ["b"] }])]);
+  assert.deepEqual((await receive(opened)).words, ["a"]);
+  assert.deepEqual((await receive(opened)).words, ["b"]);
+  assert.deepEqual(opened.waits, []);
 });
 
-test("a lane that others found to be down is not asked again", async () => {
+test("a retry does not ask a lane whose breaker other turns have opened meanwhile", async () => {
   const main = lane("main", [{ fail: failure("adapter_error") }, { fail: failure("adapter_timeout") }], {
     retry: {},
     breaker: { failures: 1 },
@@ -192,21 +192,21 @@ test("a lane that others found to be down is not asked again", async () => {
     defaultLane: "main",
     now: () => new Date(0),
     random: () => 0,
-    wait: async () => void (await hear(house)),
+    wait: async () => void (await receive(opened)),
   });
-  const house: Opened = { route, waits: [], turnClock: () => {} };
-  assert.equal((await hear(house)).error?.code, "overloaded");
+  const opened: Opened = { route, waits: [], advance: () => {} };
+  assert.equal((await receive(opened)).error?.code, "overloaded");
   assert.equal(main.turns.length, 2);
 });
 
-test("a rate limit does not take a lane out of use", async () => {
+test("a rate limit does not open the breaker", async () => {
   const acts = [{ fail: failure("adapter_rate_limit", 60) }, { say: ["a"] }];
-  const house = open([lane("main", acts, { breaker: { failures: 1 } })]);
-  await hear(house);
-  assert.deepEqual((await hear(house)).words, ["a"]);
+  const opened = open([lane("main", acts, { breaker: { failures: 1 } })]);
+  await receive(opened);
+  assert.deepEqual((await receive(opened)).words, ["a"]);
 });
 
-test("whatever fails, the words of one lane at most are told, in order and whole up to its failure", async () => {
+test("whatever fails, only the words of one lane are emitted, in order and complete up to its failure", async () => {
   const codes = [
     "adapter_error",
     "adapter_rate_limit",
@@ -234,10 +234,10 @@ test("whatever fails, the words of one lane at most are told, in order and whole
             { fallback: names.slice(1), retry: {}, breaker: { failures: 3 } },
           ),
         );
-        const house = open(lanes);
+        const opened = open(lanes);
         for (const _ of [1, 2]) {
-          const before = house.waits.length;
-          const { words, error } = await hear(house);
+          const before = opened.waits.length;
+          const { words, error } = await receive(opened);
           const [speaker = "", number = ""] = words[0]?.split(".") ?? [];
           const said = words.length === 0 ? undefined : scripts[Number(speaker)]?.[Number(number)];
           assert.deepEqual(
@@ -245,7 +245,7 @@ test("whatever fails, the words of one lane at most are told, in order and whole
             Array.from({ length: said?.words ?? 0 }, (_, word) => `${speaker}.${number}.${word}`),
           );
           if (said !== undefined) assert.equal(error?.code, said.code);
-          assert.ok(house.waits.slice(before).reduce((sum, each) => sum + each, 0) <= 1_000);
+          assert.ok(opened.waits.slice(before).reduce((sum, each) => sum + each, 0) <= 1_000);
         }
       },
     ),

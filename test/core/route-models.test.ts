@@ -11,7 +11,7 @@ const still = {
   wait: () => Promise.resolve(),
 };
 
-/** A lane that says its name and the model it was asked for. */
+/** A lane that emits its name and the model it was asked for. */
 function lane(name: string, adapter: Partial<Adapter> = {}, rest: Partial<Lane> = {}): Lane {
   const speaker: Adapter = {
     async *stream({ model }) {
@@ -31,14 +31,14 @@ function toTurn(model: string): Turn {
 }
 
 async function ask(route: ReturnType<typeof open>, model: string): Promise<string> {
-  let heard = "";
+  let answer = "";
   for await (const batch of route.stream(toTurn(model), new AbortController().signal)) {
-    for (const delta of batch) if (delta.type === "text") heard += delta.text;
+    for (const delta of batch) if (delta.type === "text") answer += delta.text;
   }
-  return heard;
+  return answer;
 }
 
-test("a whole name leads before a beginning, and a longer beginning before a shorter one", async () => {
+test("an exact model name takes precedence over a prefix, and a longer prefix over a shorter one", async () => {
   const byModel = { "gpt-*": "b", "gpt-5-*": "c", "gpt-5-nano": "d", "*": "e" };
   const route = open(
     ["a", "b", "c", "d", "e"].map((name) => lane(name)),
@@ -50,7 +50,7 @@ test("a whole name leads before a beginning, and a longer beginning before a sho
   assert.equal(await ask(route, "other"), "e:other");
 });
 
-test("a name that the operator's table does not have leads to the lane that is known for it, else to the default", async () => {
+test("a model not in the operator's table goes to the lane that lists it, otherwise to the default", async () => {
   const models = createModelNames({ model: "real", models: { fast: "small", "gpt-5": "own" } });
   const route = open([lane("a"), lane("b", {}, { models }), lane("c")], { byModel: { "gpt-*": "c" } });
   assert.equal(await ask(route, "fast"), "b:small");
@@ -59,20 +59,20 @@ test("a name that the operator's table does not have leads to the lane that is k
   assert.equal(await ask(route, "constructor"), "a:constructor");
 });
 
-test("the default lane keeps a name that it shares with another", async () => {
+test("the default lane takes precedence for a model that it shares with another", async () => {
   const models = createModelNames({ model: "m" });
   const lanes = [lane("a", {}, { models }), lane("b", {}, { models })];
   assert.equal(await ask(open(lanes, { defaultLane: "b" }), "m"), "b:m");
 });
 
-test("a lane that is named and is not there, or there twice, is told when the route is made", () => {
+test("a lane that is missing or defined twice is reported when the route is created", () => {
   assert.throws(() => open([lane("a")], { defaultLane: "b" }), /no lane 'b', which the default names/);
   assert.throws(() => open([lane("a")], { byModel: { m: "b" } }), /no lane 'b', which the model 'm' names/);
   assert.throws(() => open([lane("a", {}, { fallback: ["b"] })]), /no lane 'b', which the fallback of 'a' names/);
   assert.throws(() => open([lane("a"), lane("a")]), /two lanes named 'a'/);
 });
 
-test("the models are those that the operator has named, and what the other lanes offer and are asked for", async () => {
+test("the models are those that the operator lists, and those of the other lanes that reach them", async () => {
   const models = createModelNames({ models: { fast: "small" } });
   const route = open(
     [
@@ -86,24 +86,24 @@ test("the models are those that the operator has named, and what the other lanes
   assert.deepEqual(await route.models(), ["one", "fast", "gpt-5", "house"]);
 });
 
-test("the default lane goes by its own name where nothing else is known of it, and is asked by it", async () => {
+test("the default lane uses its own name as a model where no other is known", async () => {
   const route = open([lane("agent"), lane("b", { models: async () => ["one"] }), lane("c")]);
-  assert.deepEqual(await route.models(), ["agent"], "a lane behind it answers to no name of its own");
+  assert.deepEqual(await route.models(), ["agent"], "a lane behind it has no name of its own");
   assert.equal(await ask(route, "agent"), "agent:agent");
   const chosen = createModelNames({ model: "real" });
   assert.deepEqual(await open([lane("agent", {}, { models: chosen })]).models(), ["real"]);
   assert.deepEqual(await open([lane("agent")], { byModel: { house: "agent" } }).models(), ["house"]);
   assert.deepEqual(await open([lane("agent"), lane("b")], { byModel: { "a*": "b" } }).models(), []);
-  assert.deepEqual(await open([lane("agent", { models: async () => [] })]).models(), [], "it says that it has none");
+  assert.deepEqual(await open([lane("agent", { models: async () => [] })]).models(), [], "it reports that it has none");
 });
 
-test("a lane that cannot say its models hides only its own", async () => {
+test("a lane that cannot list its models hides only its own", async () => {
   const down = lane("b", { models: () => Promise.reject(new Error("down")) });
   assert.deepEqual(await open([lane("a", { models: async () => ["one"] }), down]).models(), ["one"]);
   await assert.rejects(open([down]).models(), /down/);
 });
 
-test("the context window is the lane's own, else what its adapter knows of the model", () => {
+test("the context window is the lane's own, otherwise what its adapter knows of the model", () => {
   const adapter = { contextWindow: (model: string) => (model === "small" ? 8_000 : undefined) };
   const models = createModelNames({ models: { fast: "small" } });
   const route = open([lane("a", adapter, { models }), lane("b", adapter, { contextWindow: 4_000 })], {

@@ -20,7 +20,7 @@ const output = (callId: string, text: string): Item => ({
   output: text,
 });
 
-/** A call and its output that only a dialect knows. */
+/** A call and its output that only a dialect defines. */
 const command = (id: string): Item => ({
   type: "other",
   extra: { dialect: "responses", fields: { type: "shell_call", call_id: id } },
@@ -32,7 +32,7 @@ const printed = (id: string, text: string): Item => ({
   exchange: { side: "tools", id },
 });
 
-/** What counts of a list, without where it stands. */
+/** The canonical form of a list, without positions. */
 function canon(items: readonly Item[]): readonly [string, string][] {
   return toRuns(items).map((run) => [run.side, run.canon]);
 }
@@ -62,9 +62,9 @@ const accounts: readonly [string, readonly Item[], readonly Item[]][] = [
     [call("1", "f", '{"a":1,"b":{"c":2,"d":3}}')],
     [call("2", "f", '{ "b": {"d":3, "c":2}, "a": 1 }')],
   ],
-  ["arguments that are not there or empty", [call("1", "f", " ")], [call("1", "f", "{ }")]],
+  ["missing or empty arguments", [call("1", "f", " ")], [call("1", "f", "{ }")]],
   [
-    "words before or after the calls of one answer",
+    "text before or after the calls of one answer",
     [call("1", "f", "{}"), assistant("x")],
     [assistant("x"), call("1", "f", "{}")],
   ],
@@ -74,7 +74,7 @@ const accounts: readonly [string, readonly Item[], readonly Item[]][] = [
     [call("1", "f", "{}"), call("2", "g", "{}"), output("1", "one"), output("2", "two")],
   ],
   [
-    "the order of parallel outputs that only their dialect knows",
+    "the order of parallel outputs that only their dialect defines",
     [command("1"), command("2"), command("3"), printed("3", "three"), printed("2", "two"), printed("1", "one")],
     [command("1"), command("2"), command("3"), printed("1", "one"), printed("2", "two"), printed("3", "three")],
   ],
@@ -82,7 +82,7 @@ const accounts: readonly [string, readonly Item[], readonly Item[]][] = [
 ];
 
 for (const [what, one, other] of accounts) {
-  test(`two accounts of a conversation are the same but for ${what}`, () => {
+  test(`two versions of a conversation are equal despite ${what}`, () => {
     assert.deepEqual(canon(one), canon(other));
   });
 }
@@ -94,7 +94,7 @@ const differences: readonly [string, readonly Item[], readonly Item[]][] = [
   ["a call's name", [call("1", "f", "{}")], [call("1", "g", "{}")]],
   ["a call's arguments", [call("1", "f", '{"a":1}')], [call("1", "f", '{"a":2}')]],
   [
-    "whose output is whose",
+    "which output belongs to which call",
     [call("1", "f", "{}"), call("2", "g", "{}"), output("1", "x"), output("2", "y")],
     [call("1", "f", "{}"), call("2", "g", "{}"), output("1", "y"), output("2", "x")],
   ],
@@ -104,7 +104,7 @@ const differences: readonly [string, readonly Item[], readonly Item[]][] = [
     [{ type: "message", role: "user", content: [{ type: "image", url: "b" }] }],
   ],
   [
-    "a sound",
+    "audio",
     [{ type: "message", role: "user", content: [{ type: "audio", data: "a", format: "wav" }] }],
     [{ type: "message", role: "user", content: [{ type: "audio", data: "b", format: "wav" }] }],
   ],
@@ -114,17 +114,17 @@ const differences: readonly [string, readonly Item[], readonly Item[]][] = [
     [{ type: "message", role: "user", content: [{ type: "file", fileId: "b" }] }],
   ],
   [
-    "an image that was uploaded",
+    "an uploaded image",
     [{ type: "message", role: "user", content: [{ type: "image", fileId: "a" }] }],
     [{ type: "message", role: "user", content: [{ type: "image", fileId: "b" }] }],
   ],
   [
-    "a file somewhere else",
+    "a file at a URL",
     [{ type: "message", role: "user", content: [{ type: "file", url: "a" }] }],
     [{ type: "message", role: "user", content: [{ type: "file", url: "b" }] }],
   ],
   [
-    "a file that is sent along",
+    "a file sent inline",
     [{ type: "message", role: "user", content: [{ type: "file", data: "a", name: "x" }] }],
     [{ type: "message", role: "user", content: [{ type: "file", data: "b", name: "x" }] }],
   ],
@@ -132,12 +132,12 @@ const differences: readonly [string, readonly Item[], readonly Item[]][] = [
 ];
 
 for (const [what, one, other] of differences) {
-  test(`two accounts of a conversation differ in ${what}`, () => {
+  test(`two versions of a conversation differ in ${what}`, () => {
     assert.notDeepEqual(canon(one), canon(other));
   });
 }
 
-test("a run ends behind its own last item, whatever stands before the next run", () => {
+test("a run ends after its own last item, whatever precedes the next run", () => {
   const system: Item = { type: "message", role: "system", content: "be brief" };
   assert.deepEqual(
     toRuns([user("a"), assistant("x"), system, user("b")]).map((run) => run.end),
@@ -145,14 +145,14 @@ test("a run ends behind its own last item, whatever stands before the next run",
   );
 });
 
-test("a long text is read in one go, however many blanks it has", () => {
+test("a long text is read in linear time, however many blanks it has", () => {
   const blanks = " ".repeat(200_000);
   const started = worked();
   toRuns([user(`${blanks}a${blanks}\n`.repeat(2))]);
   assert.ok(worked() - started < 1000);
 });
 
-test("arguments of a million fields are not sorted, as nobody else is answered meanwhile", () => {
+test("arguments with a million fields are not sorted, as that would block all other requests", () => {
   const fields = Array.from({ length: 1_000_000 }, (_, index) => `"k${index}":1`).join(",");
   const started = worked();
   toRuns([user("a"), call("c", "f", `{${fields}}`)]);

@@ -1,4 +1,4 @@
-/** How many items and tools one request may bring. */
+/** How many items and tools one request may contain. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
@@ -22,7 +22,7 @@ const enough: readonly (readonly [tools: readonly Tool[], items: readonly Item[]
   [[f], [bring(f), bring(f)]],
 ];
 
-test("as many tools as the limit allows may come, alone, in groups or with items", () => {
+test("as many tools as the limit allows are accepted, alone, in groups or with items", () => {
   for (const [tools, items] of enough) assert.doesNotThrow(() => check(tools, items));
 });
 
@@ -33,7 +33,7 @@ const tooMany: readonly (readonly [tools: readonly Tool[], items: readonly Item[
   [[f, f], [bring(f), bring(toGroup(f))], "input", 4],
 ];
 
-test("one tool more is refused, with the field that brings it, the number and the key to change", () => {
+test("one tool more is refused, and the error has the field, the number and the setting to change", () => {
   for (const [tools, items, param, count] of tooMany) {
     assert.throws(() => check(tools, items), {
       code: "too_many_tools",
@@ -43,6 +43,6 @@ test("one tool more is refused, with the field that brings it, the number and th
   }
 });
 
-test("a caller that speaks of functions reads of functions", () => {
+test("a caller that uses `functions` gets that name in the error", () => {
   assert.throws(() => check([f, f, f, f], [], "functions"), { code: "too_many_tools", param: "functions" });
 });

@@ -1,4 +1,4 @@
-/** System messages in a session: where the model sees them, and how often they are kept. */
+/** System messages in a session: where the model sees them, and how often they are stored. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
@@ -15,7 +15,7 @@ const textOf = (item: Item): string =>
 
 const toolCall = (index: number) => ({ type: "tool-call", index, callId: `c${index + 1}`, name: "f" }) as const;
 
-/** A model that says `yes`, or calls a tool where it hears `CALL`, or two. */
+/** A model that answers `yes`, or calls one or two tools on `CALL` and `CALL TWO`. */
 function createScene() {
   const { adapter, answer, gateway } = open(async function* ({ items }) {
     const asked = textOf(items.at(-1)!);
@@ -38,7 +38,7 @@ function createScene() {
   };
 }
 
-test("a system message behind the shown history or amid it stays where it was sent", async () => {
+test("a system message after or inside the shown history stays where it was sent", async () => {
   const { see } = createScene();
   const items = [system("S"), user("one")];
   await see(items);
@@ -56,7 +56,7 @@ test("a system message behind the shown history or amid it stays where it was se
   assert.deepEqual(fourth.seen, edited.map(textOf));
 });
 
-test("so it does in a history that the gateway has heard only in part, or cut otherwise, or from its middle on", async () => {
+test("it also stays in a history that is partly unknown, split differently, or shown from its middle", async () => {
   const { see } = createScene();
   await see([system("S"), user("one")]);
   const items = [
@@ -82,7 +82,7 @@ test("so it does in a history that the gateway has heard only in part, or cut ot
   );
 });
 
-test("of a request without history, system messages before its first word go in front, and others stay", async () => {
+test("in a request without history, system messages before its first message go in front, and others stay", async () => {
   const { see } = createScene();
   await see([system("S"), user("one")]);
   assert.deepEqual((await see([system("T"), user("two"), system("LAST")])).seen, ["T", "one", "yes", "two", "LAST"]);
@@ -98,7 +98,7 @@ test("a system message never stands between a call and its output", async () => 
   assert.deepEqual((await see([user("two"), system("LAST"), output("c1")], { previousId: id })).seen, seen);
 });
 
-test("nor between outputs that the caller shows with one amid them", async () => {
+test("a system message never stands between outputs that the caller shows around it", async () => {
   const { see } = createScene();
   await see([user("CALL")]);
   await see([user("CALL"), call("c1"), output("c1"), user("two")]);
@@ -107,7 +107,7 @@ test("nor between outputs that the caller shows with one amid them", async () =>
   assert.deepEqual((await see(items)).seen, seen);
 });
 
-test("and outputs that the caller shows with one amid them keep their order", async () => {
+test("outputs that the caller shows around a system message keep their order", async () => {
   const { see } = createScene();
   const asked = [user("CALL TWO"), call("c1"), call("c2"), output("c1")];
   await see(asked.slice(0, 1));
@@ -118,7 +118,7 @@ test("and outputs that the caller shows with one amid them keep their order", as
   assert.deepEqual(last.outputs, ["c1", "c2"]);
 });
 
-test("a system message that is sent with every request of a session is kept once", async () => {
+test("a system message that is sent with every request of a session is stored once", async () => {
   const { see, gateway } = createScene();
   const items = [system("S")];
   let session: string | undefined;
@@ -129,19 +129,19 @@ test("a system message that is sent with every request of a session is kept once
     session = about.session;
     items.push(assistant("yes"));
   }
-  const kept = async () => {
+  const readSystem = async () => {
     const places = await gateway.conversations.places("ann", session!);
     return places.flatMap(({ item }) => (item?.type === "message" && item.role === "system" ? [item.content] : []));
   };
-  assert.deepEqual(await kept(), ["S"]);
+  assert.deepEqual(await readSystem(), ["S"]);
   const byName = await see([user("four")], { conversationId: session });
   assert.deepEqual(byName.seen, ["S", "one", "yes", "two", "yes", "three", "yes", "four"]);
   await see([...items, user("four"), assistant("yes"), user("five")].with(0, system("T")));
-  assert.deepEqual(await kept(), ["S", "T"]);
+  assert.deepEqual(await readSystem(), ["S", "T"]);
   assert.deepEqual((await see([user("six")], { conversationId: session })).seen.slice(-3), ["five", "yes", "six"]);
 });
 
-test("one with other fields, another name or another role is another one", async () => {
+test("a system message with other fields, another name or another role is a different one", async () => {
   const said = { type: "message", role: "system", content: "S" } as const;
   const named = { ...said, name: "house" };
   const marked = { ...named, extra: { dialect: "chat", fields: { cache_control: { type: "ephemeral" } } } } as const;
@@ -155,7 +155,7 @@ test("one with other fields, another name or another role is another one", async
   }
 });
 
-test("a system message that is still sent outlasts the turn with which it was kept", async () => {
+test("a system message that is still sent outlives the turn it was stored with", async () => {
   for (const sent of [3, 4]) {
     const { adapter, answer } = open([say("yes")], undefined, { maxTurnsPerThread: 2 });
     const send = async (...items: readonly Item[]) => drain(await answer({ items }, { hint: "kitchen" }));
@@ -165,7 +165,7 @@ test("a system message that is still sent outlasts the turn with which it was ke
   }
 });
 
-test("who names what it goes on from has its system messages kept as often as it sends them", async () => {
+test("a caller that names what it continues has its system messages stored as often as it sends them", async () => {
   const { see } = createScene();
   const { id, session } = await see([system("S"), user("one")]);
   const next = await see([system("S"), user("two")], { conversationId: session });

@@ -1,4 +1,4 @@
-/** Turns of several steps, in which the client runs tools: what it shows between them is of one turn only. */
+/** Turns of several steps in which the client runs tools: what it shows between them belongs to one turn. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
@@ -17,7 +17,7 @@ const call = (callId: string): Item => {
   return { type: "tool-call", kind: "function", callId, name: "look", arguments: "{}" };
 };
 
-/** The model calls a tool when it is asked to look, and calls it again when the tool says so. */
+/** The model calls a tool when asked to look, and calls it again when the tool says so. */
 function createScene(hint: { readonly hint: string; readonly hintsAtTalk?: boolean }, store = createMemoryStore()) {
   let calls = 0;
   const adapter = createScriptedAdapter(async function* ({ items }) {
@@ -55,7 +55,7 @@ const kinds = { "a header": talk, "a `user`": speaker };
 
 for (const [kind, hint] of Object.entries(kinds)) {
   for (const [name, open] of Object.entries({ memory: createMemoryStore, sqlite: openSqlite })) {
-    test(`${name}, ${kind}: a client that sends only what is new may show the steps of its turn, and nothing is forgotten`, async (context) => {
+    test(`${name}, ${kind}: a client that sends only new items may show the steps of its turn, and nothing is forgotten`, async (context) => {
       const store = open();
       context.after(() => store.close());
       const say = createScene(hint, store);
@@ -69,7 +69,7 @@ for (const [kind, hint] of Object.entries(kinds)) {
     });
   }
 
-  test(`${kind}: so may one that shows only the call and its output`, async () => {
+  test(`${kind}: a client that sends only new items may show just the call and its output`, async () => {
     const say = createScene(hint);
     await say(user("I am Ann."));
     await say(user("look up"));
@@ -78,7 +78,7 @@ for (const [kind, hint] of Object.entries(kinds)) {
     assert.deepEqual((await say(user("Who am I?"))).seen, [...seen, assistant("well"), user("Who am I?")]);
   });
 
-  test(`${kind}: who shows an older question too shows its history, and is taken at its word ever after`, async () => {
+  test(`${kind}: a client that also shows an older question shows its history, and is treated so from then on`, async () => {
     const say = createScene(hint);
     await say(user("I am Ann."));
     const history = [user("I am Ann."), assistant("well")];
@@ -89,7 +89,7 @@ for (const [kind, hint] of Object.entries(kinds)) {
   });
 }
 
-test("a step is known by its call, whatever became of its words, and though the same was asked before", async () => {
+test("a step is recognised by its call, even if its text has changed or was asked before", async () => {
   const say = createScene(talk);
   await say(user("look up"));
   await say(user("look up"), call("c1"), output("c1"));
@@ -102,7 +102,7 @@ test("a step is known by its call, whatever became of its words, and though the 
   assert.deepEqual(await say(...same), { history: "matched", seen: [...later.seen, call("c3"), output("c3")] });
 });
 
-test("what is said behind a tool's output is of the same turn, and no sign of a history", async () => {
+test("a message after a tool's output belongs to the same turn, and does not count as a history", async () => {
   const say = createScene(talk);
   await say(user("I am Ann."));
   await say(user("look up"));
@@ -113,14 +113,14 @@ test("what is said behind a tool's output is of the same turn, and no sign of a 
   assert.deepEqual(await say(user("Who am I?")), { history: "continued", seen: after });
 });
 
-test("a step that shows more than is kept is no step of what is kept", async () => {
+test("a step that shows more than is stored does not match what is stored", async () => {
   const say = createScene(talk);
   await say(user("look up"));
   const step = [user("look up"), call("c1"), output("c1"), call("x2"), output("x2")];
   assert.deepEqual((await say(...step)).seen, step);
 });
 
-test("what a client has put beside a call in a step reaches the model", async () => {
+test("a client's extras beside a call in a step reach the model", async () => {
   const say = createScene(talk);
   await say(user("I am Ann."));
   await say(user("look up"));
@@ -130,7 +130,7 @@ test("what a client has put beside a call in a step reaches the model", async ()
   assert.deepEqual(seen.slice(-4), [user("look up"), carrier, call("c1"), output("c1")]);
 });
 
-test("a header names one conversation, which goes on when its first turn had several steps", async () => {
+test("a header names one conversation, which continues when its first turn had several steps", async () => {
   const say = createScene(talk);
   await say(user("look up"));
   const step = [user("look up"), call("c1"), output("c1")];
@@ -138,14 +138,14 @@ test("a header names one conversation, which goes on when its first turn had sev
   assert.deepEqual((await say(user("And now?"))).seen, [...step, assistant("well"), user("And now?")]);
 });
 
-test("a `user` may have several at once, so there it is taken for one that shows its history", async () => {
+test("a `user` may have several conversations at once, so such a client counts as one that shows its history", async () => {
   const say = createScene(speaker);
   await say(user("look up"));
   await say(user("look up"), call("c1"), output("c1"));
   assert.deepEqual(await say(user("And now?")), { history: "new", seen: [user("And now?")] });
 });
 
-test("a call's id that another conversation had leads nowhere, where clients show their history", async () => {
+test("a call's id from another conversation is not matched where clients show their history", async () => {
   const say = createScene(speaker);
   await say(user("look up"));
   await say(user("look down"));
@@ -154,7 +154,7 @@ test("a call's id that another conversation had leads nowhere, where clients sho
   assert.deepEqual(await say(...step), { history: "foreign", seen: step });
 });
 
-test("the title of a conversation, asked for before it begins, is no part of it", async () => {
+test("a title that is requested before a conversation starts is not part of it", async () => {
   const say = createScene(talk);
   const title = [system("You make titles."), user("A title for this:"), user("Mend it")];
   assert.equal((await say(...title)).history, "new");
@@ -164,7 +164,7 @@ test("the title of a conversation, asked for before it begins, is no part of it"
   assert.deepEqual(await say(...next), { history: "matched", seen: next });
 });
 
-test("nor is one that is asked for afterwards, and who sends only what is new goes on with the conversation", async () => {
+test("a title requested afterwards is not part of it, and a client that sends only new items continues the conversation", async () => {
   const first = [system("You write code."), user("Mend it")];
   for (const title of [
     [system("You make titles."), user("Mend it")],
@@ -182,14 +182,14 @@ test("nor is one that is asked for afterwards, and who sends only what is new go
   assert.deepEqual((await say(user("Thanks"))).seen, [...first, assistant("well"), user("Thanks")]);
 });
 
-test("nor when the first question was never answered, and is sent along with the next", async () => {
+test("a title is not part of it either when the first question was never answered and is sent with the next", async () => {
   const say = createScene(talk);
   await say(system("You make titles."), user("A title for this:"), user("Mend it"));
   const next = [system("You write code."), user("Mend it"), user("Or that")];
   assert.deepEqual(await say(...next), { history: "new", seen: next });
 });
 
-test("who says the same thing again under the same instructions, or something else under others, goes on", async () => {
+test("repeating a message under the same instructions, or a new message under others, continues the conversation", async () => {
   for (const next of [
     [system("Be brief."), user("Mend it")],
     [system("It is noon."), user("And this")],
@@ -201,7 +201,7 @@ test("who says the same thing again under the same instructions, or something el
   }
 });
 
-test("a clock in the instructions makes no other conversation of the same words", async () => {
+test("a changing clock in the instructions does not make the same words another conversation", async () => {
   const say = createScene(talk);
   await say(system("Now: 9:59"), user("hi"));
   assert.equal((await say(system("Now: 10:00"), user("hi"))).history, "continued");
@@ -210,7 +210,7 @@ test("a clock in the instructions makes no other conversation of the same words"
   assert.deepEqual((await say(last, user("What did I say?"))).seen, [last, ...talked]);
 });
 
-test("of a title and a conversation that ask the same, the one with tools is the conversation", async () => {
+test("of a title and a conversation with the same question, the one with tools is the conversation", async () => {
   const say = createScene(talk);
   const agent = system("You cook with what is there.");
   await say(system("Make a title"), user("rice?"));
@@ -219,7 +219,7 @@ test("of a title and a conversation that ask the same, the one with tools is the
   assert.deepEqual(seen, [agent, user("rice?"), assistant("well"), user("pasta?")]);
 });
 
-test("a client may make the steps of a first turn short: nothing was said before them", async () => {
+test("a client may shorten the steps of a first turn, as nothing precedes them", async () => {
   for (const short of [
     [user("look up"), call("c1"), { ...output("c1"), output: "[cleared]" }, call("c2"), output("c2")],
     [user("In short: all is well."), call("c2"), output("c2")],
@@ -232,7 +232,7 @@ test("a client may make the steps of a first turn short: nothing was said before
   }
 });
 
-test("the question that is sent along with every output, without its calls, was asked once", async () => {
+test("a question that is sent with every output, without its calls, is shown once", async () => {
   const say = createScene(talk);
   await say(user("I am Ann."));
   await say(user("look up"));

@@ -17,7 +17,7 @@ const output = (callId: string, text = "done"): Item => ({
 });
 const call = (callId: string): Item => ({ type: "tool-call", kind: "function", callId, name: "f", arguments: "{}" });
 
-/** One token a character makes the sums easy. */
+/** One token per character keeps the sums simple. */
 const count = (text: string): number => text.length;
 const room = (tokens: number): Window => ({ tokens, reserve: 0 });
 /** As much as these items take. */
@@ -28,7 +28,7 @@ suite("a conversation that is longer than the window", () => {
   const last = user("three");
   const talk = [task, first, second, third, last];
 
-  test("stays as it is when it fits", () => {
+  test("stays unchanged when it fits", () => {
     assert.deepEqual(fitWindow(talk, [], roomFor(...talk), count), { items: talk, omitted: 0 });
   });
 
@@ -46,13 +46,13 @@ suite("a conversation that is longer than the window", () => {
     assert.equal(fitWindow(talk, ["be brief"], more, count)?.omitted, 0);
   });
 
-  test("keeps its system messages wherever they stand", () => {
+  test("keeps its system messages wherever they are", () => {
     const [brief, kind] = [system("be brief"), system("be kind")];
     const steered = [brief, task, first, kind, second, third, last];
     assert.deepEqual(fitWindow(steered, [], roomFor(brief, kind, task, last), count)?.items, [brief, task, kind, last]);
   });
 
-  test("gives up the task when it does not fit beside the newest message", () => {
+  test("loses the task when it does not fit beside the newest message", () => {
     const long = user("a very long task indeed");
     const fitted = fitWindow([long, first, second, third, last], [], roomFor(second, third, last), count);
     assert.deepEqual(fitted?.items, [second, third, last]);
@@ -63,7 +63,7 @@ suite("a conversation that is longer than the window", () => {
     assert.equal(fitWindow([], ["instructions"], room(5), count), undefined);
   });
 
-  test("keeps everything that was said and done since the newest user message", () => {
+  test("keeps everything since the newest user message", () => {
     const work = [
       task,
       thought("hm"),
@@ -79,10 +79,10 @@ suite("a conversation that is longer than the window", () => {
     assert.deepEqual(fitWindow([first, ...done], [], roomFor(...done), count)?.items, done);
   });
 
-  test("loses the older steps that were made since, if there is no room for all of them", () => {
+  test("loses the older steps since then if there is no room for all of them", () => {
     const step = (callId: string) => [thought("hm"), call(callId), output(callId)];
     const work = [task, first, last, user("and four"), ...step("a"), ...step("b"), ...step("c")];
-    // The task stays too, if it fits; a step goes whole.
+    // The task stays too, if it fits; a step is removed as a whole.
     for (const steps of [work.slice(7), work.slice(10)]) {
       const left = [task, user("and four"), ...steps];
       assert.deepEqual(fitWindow(work, [], room(roomFor(...left).tokens + 1), count)?.items, left);
@@ -97,7 +97,7 @@ suite("a conversation that is longer than the window", () => {
     assert.deepEqual(fitWindow(steered, [], roomFor(...least), count)?.items, least);
   });
 
-  test("loses a tool call only together with its outputs, even with one that came late", () => {
+  test("loses a tool call only together with its outputs, even with a late one", () => {
     const late = [task, first, user("look"), call("a"), user("well?"), output("a"), assistant("found"), last];
     assert.deepEqual(fitWindow(late, [], room(roomFor(...late.slice(2)).tokens - 1), count)?.items, [task, last]);
     const open = late.slice(0, 6);
@@ -105,20 +105,20 @@ suite("a conversation that is longer than the window", () => {
     assert.deepEqual(fitWindow(open, [], roomFor(...open.slice(2)), count)?.items, open.slice(2));
   });
 
-  test("tells calls of the same id in different answers apart", () => {
+  test("distinguishes calls of the same id in different answers", () => {
     const again = [task, call("0"), output("0"), second, call("0"), output("0"), last];
     const fitted = fitWindow(again, [], roomFor(task, ...again.slice(3)), count);
     assert.deepEqual(fitted?.items, [task, ...again.slice(3)]);
   });
 
-  test("keeps the newest compaction, which stands for all before it", () => {
+  test("keeps the newest compaction, which replaces everything before it", () => {
     const [old, fresh] = [compaction("long ago"), compaction("so far")];
     const short = [task, old, second, third, fresh, second, third, last];
     assert.deepEqual(fitWindow(short, [], roomFor(task, fresh, last), count)?.items, [task, fresh, last]);
     assert.deepEqual(fitWindow(short, [], roomFor(fresh, last), count)?.items, [fresh, last]);
   });
 
-  test("is counted from its end, each text once, and no further than it fits", () => {
+  test("is counted from its end, each text once, and only as far as it fits", () => {
     const long = [task, ...Array.from({ length: 50 }, (_, index) => [user(`q${index}`), assistant(`a${index}`)]), last];
     const counted: string[] = [];
     fitWindow(long.flat(), [], room(50), (text) => {
@@ -129,35 +129,35 @@ suite("a conversation that is longer than the window", () => {
   });
 });
 
-suite("what a part costs", () => {
+suite("the cost of a part", () => {
   const cost = (part: Part) => countItems([{ type: "message", role: "user", content: [part] }], [], count) - 4;
   const bytes = (size: number) => "A".repeat((size * 4) / 3);
 
-  test("an image is a large one unless it says that it is not", () => {
+  test("an image counts as a large one unless it is marked as small", () => {
     assert.equal(cost({ type: "image", url: "https://example.com/a.png" }), 1_105);
     assert.equal(cost({ type: "image", fileId: "file-1", detail: "low" }), 85);
   });
 
-  test("a file costs by its size where it is seen, and a few pages where it is not", () => {
+  test("a file costs by its size if its data is given, and a few pages otherwise", () => {
     assert.equal(cost({ type: "file", data: `data:text/plain;base64,${bytes(3_000)}` }), 755);
     assert.equal(cost({ type: "file", data: bytes(300_000) }), 7_500);
     assert.equal(cost({ type: "file", fileId: "file-1" }), 2_000);
   });
 
-  test("sound costs by its length in time", () => {
+  test("audio costs by its duration", () => {
     assert.equal(cost({ type: "audio", format: "wav", data: bytes(96_000) }), 30);
     assert.equal(cost({ type: "audio", format: "mp3", data: bytes(12_000) }), 30);
   });
 
-  test("what only its maker can read costs about what it stands for", () => {
+  test("encrypted content costs about what it represents", () => {
     const sealed: Item = { type: "reasoning", summary: ["not counted"], text: "", encrypted: bytes(300) };
     assert.equal(countItems([sealed], [], count), 79);
     assert.equal(countItems([{ type: "compaction", summary: "", encrypted: bytes(300) }], [], count), 79);
   });
 
-  test("what a dialect alone knows costs its JSON text", () => {
+  test("content of one dialect costs its JSON text", () => {
     assert.equal(cost({ type: "other", extra: { dialect: "chat", fields: { a: 1 } } }), 7);
-    // An image that a hosted tool made is an image, however many characters it is written in.
+    // An image that a hosted tool made is an image, however long its encoding.
     const fields = { type: "image_generation_call", result: "iVBORw0KGgo".repeat(20_000) };
     const beside = JSON.stringify({ ...fields, result: "" }).length;
     assert.equal(cost({ type: "other", extra: { dialect: "responses", fields } }), beside + 1_105);
@@ -165,7 +165,7 @@ suite("what a part costs", () => {
 });
 
 suite("for every conversation and window", () => {
-  test("what is left is a part of it in the same order, within the budget, and all of it when all fits", () => {
+  test("the result is a part of it in the same order, within the budget, and everything when everything fits", () => {
     forAll((items, fixed, window, fitted) => {
       const must = mustStay(items);
       const budget = window.tokens - window.reserve;
@@ -175,13 +175,13 @@ suite("for every conversation and window", () => {
       assert.equal(fitted.omitted, items.length - fitted.items.length);
       assert.deepEqual(placesOf(items, fitted), [...new Set(placesOf(items, fitted))].toSorted(ascending));
       assert.ok(countItems(fitted.items, fixed, count) <= window.tokens);
-      // Only what must stay may take of what is left for the answer.
+      // Only what must stay may use the tokens reserved for the answer.
       if (fitted.items.length > must.length) assert.ok(countItems(fitted.items, fixed, count) <= budget);
       if (fitted.omitted === 0) assert.equal(fitted.items, items);
     });
   });
 
-  test("the newest user message and all after it stay with the system messages, or of the steps after it the last, or nothing fits", () => {
+  test("the system messages and everything since the newest user message stay, or at least the last step, or nothing fits", () => {
     forAll((items, fixed, window, fitted) => {
       const all = mustStay(items);
       const must = countItems(all, fixed, count) <= window.tokens ? all : withoutSteps(items);
@@ -191,28 +191,28 @@ suite("for every conversation and window", () => {
     });
   });
 
-  test("a tool call and its output stay or go together", () => {
+  test("a tool call and its output stay or are removed together", () => {
     forAll((items, _fixed, _window, fitted) => {
       if (fitted === undefined) return;
-      const kept = new Set(placesOf(items, fitted));
-      for (const [place, callPlace] of pairsOf(items)) assert.equal(kept.has(place), kept.has(callPlace));
+      const remaining = new Set(placesOf(items, fitted));
+      for (const [place, callPlace] of pairsOf(items)) assert.equal(remaining.has(place), remaining.has(callPlace));
     });
   });
 
-  test("what is left out is the middle: an end that begins with a question, and before it only the first things", () => {
+  test("the middle is removed: the rest is an end that starts with a question, and only the first items before it", () => {
     forAll((items, _fixed, _window, fitted) => {
       if (fitted === undefined || fitted.omitted === 0) return;
-      const kept = new Set(placesOf(items, fitted));
+      const remaining = new Set(placesOf(items, fitted));
       const isHead = (item: Item, place: number) =>
         isSteering(item) ||
         (isShort && place >= newestStart(items) && place < firstStep(items)) ||
         place === items.findIndex((other) => isQuestion(other)) ||
         place === items.findLastIndex((other) => other.type === "compaction");
-      const lastGap = items.findLastIndex((_, place) => !kept.has(place));
+      const lastGap = items.findLastIndex((_, place) => !remaining.has(place));
       const end = items.slice(lastGap + 1).find((item) => !isSteering(item) && item.type !== "compaction");
       const isShort = lastGap > newestStart(items);
       assert.ok(end === undefined || (isShort ? isOfModel(end) : isQuestion(end)));
-      const before = items.slice(0, lastGap).filter((_, place) => kept.has(place));
+      const before = items.slice(0, lastGap).filter((_, place) => remaining.has(place));
       assert.deepEqual(
         before.filter((item) => !isHead(item, items.indexOf(item))),
         [],
@@ -220,11 +220,11 @@ suite("for every conversation and window", () => {
     });
   });
 
-  test("the same question has the same answer", () => {
+  test("the same input has the same result", () => {
     forAll((items, fixed, window, fitted) => assert.deepEqual(fitWindow(items, fixed, window, count), fitted));
   });
 
-  test("what surely fits does, though every byte were a token", () => {
+  test("what surely fits does fit, even if every byte were a token", () => {
     const bytes = (text: string): number => Buffer.byteLength(text);
     const anyText = fc.array(fc.nat(0x10ffff)).map((codes) => String.fromCodePoint(...codes));
     fc.assert(
@@ -239,7 +239,7 @@ suite("for every conversation and window", () => {
   });
 });
 
-/** Of what must stay the steps in the middle can be given up. */
+/** Of what must stay, the middle steps can be removed. */
 function withoutSteps(items: readonly Item[]): readonly Item[] {
   const starts = stepStarts(items);
   const last = starts.at(-1) ?? 0;
@@ -253,7 +253,7 @@ function firstStep(items: readonly Item[]): number {
   return stepStarts(items)[0] ?? items.length;
 }
 
-/** Where the model takes the word after the newest question, and no tool output after that reaches behind it. */
+/** Where the model continues after the newest question, and no later tool output belongs to a call before it. */
 function stepStarts(items: readonly Item[]): readonly number[] {
   return items.flatMap((item, place) => {
     const before = items[place - 1];
@@ -274,7 +274,7 @@ function mustStay(items: readonly Item[]): readonly Item[] {
 
 type Check = (items: readonly Item[], fixed: readonly string[], window: Window, fitted: Fitted | undefined) => void;
 
-/** Any order of items, but an output has a call before it, as the gateway makes sure. */
+/** Any order of items, but each output has a call before it, as the gateway guarantees. */
 function forAll(check: Check): void {
   const windows = fc.record({ tokens: fc.nat(160), reserve: fc.nat(10) });
   fc.assert(
@@ -319,7 +319,7 @@ function isQuestion(item: Item | undefined): boolean {
   return item?.type === "message" && item.role === "user";
 }
 
-/** The places of the outputs, each with that of the call before it. */
+/** The positions of the outputs, each with that of the call before it. */
 function pairsOf(items: readonly Item[]): readonly (readonly [number, number])[] {
   return items.flatMap((item, place) => {
     if (item.type !== "tool-output") return [];
@@ -328,7 +328,7 @@ function pairsOf(items: readonly Item[]): readonly (readonly [number, number])[]
   });
 }
 
-/** The newest question that no tool output after it reaches behind. */
+/** The newest question such that no tool output after it belongs to a call before it. */
 function newestStart(items: readonly Item[]): number {
   return Math.max(
     0,
