@@ -1,9 +1,9 @@
-/** What can be asked of a store, told in a way in which stores that are alike do not differ. */
+/** Queries of a store, reported in a form in which equivalent stores do not differ. */
 import type { ArchiveRecord, SessionStore } from "../../src/core/store.ts";
 import { type Chance, digests, exchanges, hints, keys, owners, pickTurn, type World } from "./alike-world.ts";
 import { gather, readTurns, replay } from "./making.ts";
 
-/** Asks for all that is there, in both stores; for each turn, session and key in one of them alone. */
+/** Queries everything in both stores; each turn, session and key in only one of them. */
 export async function lookAround(world: World, goTo: (store: number) => void): Promise<void> {
   for (const store of [0, 1]) {
     goTo(store);
@@ -64,7 +64,7 @@ async function findKey({ ask }: World, owner: string, key: string): Promise<void
   await ask(`look for ${owner}'s key ${key}`, (store) => store.findKey(owner, key));
 }
 
-/** Page by page. In which order roots of one moment come is each store's own affair. */
+/** Page by page. The order of roots with the same time is up to each store. */
 async function listSessionless(store: SessionStore, owner: string, limit: number) {
   const found = [];
   for (let after: string | undefined; ; after = found.at(-1)?.id) {
@@ -82,7 +82,7 @@ export async function exportOne(world: World, chance: Chance): Promise<void> {
   if (turn !== undefined) await world.ask(`export what is around ${turn}`, (store) => exportTree(store, turn));
 }
 
-/** In which order the children of a turn outside of sessions come is each store's own affair. */
+/** The order of the children of a sessionless turn is up to each store. */
 async function exportTree(store: SessionStore, turnId: string): Promise<unknown> {
   const records = await gather(store.exportRecords(turnId));
   const turns = records.flatMap((record) => (record.type === "turn" ? [record.turn] : []));
@@ -95,7 +95,7 @@ export async function exportAll(world: World): Promise<void> {
   world.archive = await world.ask("export all", gatherAll);
 }
 
-/** In which order sessions come is each store's own affair; turns come as they came. */
+/** The order of sessions is up to each store; turns are in the order of their arrival. */
 async function gatherAll(store: SessionStore): Promise<readonly ArchiveRecord[]> {
   const records = await gather(store.exportRecords());
   const idOf = (record: ArchiveRecord) => (record.type === "session" ? record.id : "");
@@ -104,5 +104,5 @@ async function gatherAll(store: SessionStore): Promise<readonly ArchiveRecord[]>
 }
 
 export async function importAll({ archive, ask }: World): Promise<void> {
-  if (archive !== undefined) await ask("take in the archive", (store) => store.importRecords(replay(archive)));
+  if (archive !== undefined) await ask("import the archive", (store) => store.importRecords(replay(archive)));
 }

@@ -1,4 +1,4 @@
-/** What can be done to a store, each with how often it is: to be done to several stores that must not differ. */
+/** Operations on a store, each with its frequency, to be applied to several stores that must not differ. */
 import { shownSuffix } from "../../src/core/conversation/address.ts";
 import type { Commit, IdempotencyKey, Metadata, PruneRules, StoredTurn } from "../../src/core/store.ts";
 import { exportAll, exportOne, importAll, list, readPath, readTurn, searchSession } from "./alike-reading.ts";
@@ -11,12 +11,12 @@ interface StepKind {
 }
 
 export const stepKinds: Readonly<Record<string, StepKind>> = {
-  "says more under a hint": { weight: 5, act: sayMore },
-  "says more below a turn": { weight: 3, act: sayBelow },
+  "continues under a hint": { weight: 5, act: sayMore },
+  "continues below a turn": { weight: 3, act: sayBelow },
   "begins a turn": { weight: 2, act: begin },
   "ends what runs": { weight: 2, act: end },
   "completes what runs": { weight: 2, act: complete },
-  "gives up all that runs": { weight: 0.3, act: abandon },
+  "abandons all that runs": { weight: 0.3, act: abandon },
   "makes a session": { weight: 1, act: makeSession },
   "changes a session": { weight: 0.5, act: changeSession },
   "changes a turn": { weight: 1, act: changeTurn },
@@ -28,8 +28,8 @@ export const stepKinds: Readonly<Record<string, StepKind>> = {
   "searches a session": { weight: 1, act: searchSession },
   lists: { weight: 1, act: list },
   exports: { weight: 1, act: exportOne },
-  "takes all that is there into an archive": { weight: 0.5, act: exportAll },
-  "takes in an archive": { weight: 0.5, act: importAll },
+  "exports everything into an archive": { weight: 0.5, act: exportAll },
+  "imports an archive": { weight: 0.5, act: importAll },
 };
 
 const hourMs = 3_600_000;
@@ -92,8 +92,8 @@ async function complete(world: World, chance: Chance): Promise<void> {
 }
 
 /**
- * A turn that it may follow, where it is itself. Outside of sessions and below a turn in one it would be only if an archive
- * brought it there, and the store in memory prunes it a call later than the others, as the session goes.
+ * A turn that it may follow, in the same session or outside of one. Only an archive could place a sessionless turn
+ * below one in a session, and the memory store prunes such a turn one call later than the others, with the session.
  */
 function pickParent(world: World, chance: Chance, { id, owner, session }: StoredTurn): StoredTurn | undefined {
   return pickTurn(world, chance, (turn) => turn.owner === owner && turn.session === session && turn.id !== id);
@@ -151,7 +151,7 @@ async function deleteSession(world: World, chance: Chance): Promise<void> {
   await world.ask(`${owner} deletes ${session.id}`, (store) => store.deleteSession(owner, session.id));
 }
 
-/** Whose it is, but at times anybody. */
+/** Usually its owner, but sometimes anyone. */
 function chooseOwner({ owner, oneIn }: Chance, whose: Pick<StoredTurn, "owner">): string {
   return oneIn(6) ? owner : whose.owner;
 }
@@ -165,11 +165,11 @@ async function prune(world: World, { choose }: Chance): Promise<void> {
     { maxSessionsPerOwner: 2 },
     { idleBefore: before, maxSessionsPerOwner: 1 },
   );
-  // How many calls it takes is each store's own affair.
+  // How many calls it takes is up to each store.
   await world.ask(`prune ${JSON.stringify(rules)}`, async (store) => ({ ...(await pruneAll(store, rules)), calls: 0 }));
 }
 
-/** One turn, or what was shown and one. */
+/** One turn, or a shown history and one turn. */
 function makeTurns(world: World, chance: Chance, wanted: Partial<StoredTurn>): Commit["turns"] {
   if (!chance.oneIn(5)) return [makeOne(world, chance, wanted)];
   const id = wanted.id ?? world.fresh("resp");
@@ -194,7 +194,7 @@ function makeKey({ choose, oneIn }: Chance): IdempotencyKey | undefined {
 async function commit(world: World, chance: Chance, wanted: Commit): Promise<void> {
   const { turns, session: move, begun, key, forget = [] } = wanted;
   const words = [
-    `keep ${turns.map(toWords).join(" and ")}`,
+    `store ${turns.map(toWords).join(" and ")}`,
     begun === true ? "which was begun" : "",
     move === undefined ? "" : `where the tip is ${move.expectedTip}, or ${move.otherwise}`,
     key === undefined ? "" : `with ${key.key}`,
@@ -204,7 +204,7 @@ async function commit(world: World, chance: Chance, wanted: Commit): Promise<voi
   await readAtTimes(world, chance, (turns[1] ?? turns[0]).id);
 }
 
-/** What was read, and not only what was kept, is what a store remembers. */
+/** A store caches what was read, and not only what was stored. */
 async function readAtTimes(world: World, { oneIn }: Chance, turnId: string): Promise<void> {
   if (oneIn(2)) await readPath(world, turnId);
 }

@@ -1,30 +1,30 @@
-/** What the steps that are done to several stores know of them, and what is left to chance in each. */
+/** What the operations on several stores know of them, and the random choices of each. */
 import type { ArchiveRecord, SessionStore, StoredTurn } from "../../src/core/store.ts";
 
 /** The stores and what is known of them. */
 export interface World {
   now(): Date;
-  /** A name that nothing has yet. */
+  /** An id that is not in use yet. */
   fresh(kind: "conv" | "resp"): string;
-  /** Every turn that was ever shown to the stores, as it was shown last. Some were refused, others are gone. */
+  /** Every turn that was ever passed to the stores, in its last version. Some were refused, others are deleted. */
   readonly turns: Map<string, StoredTurn>;
   readonly sessions: { readonly id: string; readonly owner: string }[];
-  /** Of all that was there at some time. */
+  /** Of everything that existed at some time. */
   archive: readonly ArchiveRecord[] | undefined;
-  /** Does the same to every store. The answer is that of all of them; nothing if all refuse. */
+  /** Does the same to every store. Returns the answer that all of them give; undefined if all refuse. */
   ask<T>(words: string, act: (store: SessionStore) => Promise<T>): Promise<T | undefined>;
 }
 
-/** What is left to chance in a step. */
+/** The random choices of an operation. */
 export interface Chance {
   readonly owner: string;
   pick<T>(list: readonly T[]): T | undefined;
-  /** The same of a few that are given by name. */
+  /** The same for a few given values. */
   choose<const T>(first: T, ...others: readonly T[]): T;
   oneIn(count: number): boolean;
 }
 
-/** Each choice takes its part of the salt. Of nothing that is left, the first is chosen, and what is rare does not happen. */
+/** Each choice uses a part of the salt. Once it is used up, the first is chosen, and rare choices do not happen. */
 export function toChance(owner: string, salt: number): Chance {
   let rest = salt;
   function roll(sides: number): number {
@@ -46,7 +46,7 @@ export const digests = ["d1", "d2", "d3", "d4"] as const;
 export const exchanges = ["x1", "x2"] as const;
 export const keys = ["k1", "k2", "k3"] as const;
 
-/** Mostly a young one, as most of what is done is done to these. */
+/** Usually a recent one, as most operations concern these. */
 export function pickTurn(
   { turns }: World,
   { pick, oneIn }: Chance,

@@ -8,13 +8,13 @@ import { createFiles } from "./files.ts";
 
 const newFile = createFiles();
 
-test("two stores on one SQLite file answer and hold what one in memory does, whatever is done to them", async () => {
+test("two stores on one SQLite file behave like one in memory, whatever is done to them", async () => {
   const numRuns = countRuns(1 / 200);
   const counts = await checkAlike(numRuns, (options) => {
     const file = newFile();
     return [createSqliteStore({ file, ...options }), createSqliteStore({ file, ...options })];
   });
   for (const kind of Object.keys(stepKinds)) {
-    assert.ok((counts.get(kind) ?? 0) >= numRuns / 4, `'${kind}' was done ${counts.get(kind) ?? 0} times only`);
+    assert.ok((counts.get(kind) ?? 0) >= numRuns / 4, `'${kind}' was done only ${counts.get(kind) ?? 0} times`);
   }
 });

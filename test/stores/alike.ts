@@ -1,4 +1,6 @@
-/** Random steps, done to a store in memory and to two others beside each other, which must answer and hold the same. */
+/**
+ * Random operations, applied to a memory store and to a pair of other stores, which must answer and contain the same.
+ */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { GatewayError } from "../../src/core/errors.ts";
@@ -11,7 +13,7 @@ import { gather, replay } from "./making.ts";
 
 const seed = Number(process.env["PORTICO_SEED"] ?? 20_261_116);
 
-/** Whoever sees a failure does not wait longer for a short story than for so many tries; the others are not done, and pass. */
+/** Shrinking a failure stops after this many attempts; further ones are skipped, and pass. */
 const maxShrinks = 500;
 
 interface StoreOptions {
@@ -19,10 +21,10 @@ interface StoreOptions {
   readonly maxRecentSize: number | undefined;
 }
 
-/** Two stores of the same turns. Asked anew for each run. */
+/** Two stores of the same turns. Called again for each run. */
 type OpenPair = (options: StoreOptions) => Promise<readonly SessionStore[]> | readonly SessionStore[];
 
-/** Tells how often each kind of step was done. */
+/** Returns how often each kind of operation was done. */
 export async function checkAlike(numRuns: number, openPair: OpenPair): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
   let [isFailed, shrinksLeft] = [false, maxShrinks];
@@ -33,7 +35,7 @@ export async function checkAlike(numRuns: number, openPair: OpenPair): Promise<R
     const memory = createMemoryStore({ now });
     const pair = await openPair({ now, maxRecentSize });
     try {
-      // With one key for all of their hints one archive is good for each of them.
+      // With one key for all of their hints, an archive can be imported into each of them.
       await pair[0]?.importRecords(replay(await gather(memory.exportRecords())));
       await live(steps, clock, memory, pair, counts);
     } catch (thrown) {
@@ -52,14 +54,14 @@ export async function checkAlike(numRuns: number, openPair: OpenPair): Promise<R
   return counts;
 }
 
-/** A step as it can be told, shrunk and done again. */
+/** An operation that can be reported, shrunk and repeated. */
 interface Step {
   readonly kind: string;
   readonly owner: string;
   readonly waitMs: number;
-  /** Which of the two stores it comes to. Mostly the same one, so that this has something to remember. */
+  /** Which of the two stores it is applied to. Usually the same one, so that this has something to cache. */
   readonly at: number;
-  /** From it comes all else that is left to chance. */
+  /** The source of all other random choices. */
   readonly salt: number;
 }
 
@@ -127,7 +129,7 @@ interface Answer<T> {
   readonly refusal?: string;
 }
 
-/** A refusal is an answer too, and anything else that is thrown a mistake. */
+/** A refusal is an answer too, and any other error is a fault. */
 async function answerOf<T>(asked: Promise<T>): Promise<Answer<T>> {
   try {
     return { answer: await asked };

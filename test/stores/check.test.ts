@@ -12,12 +12,12 @@ import { makeTurn } from "./making.ts";
 
 const newFile = createFiles();
 
-/** A store's check over a file of which the size can be limited, and whose clock is turned by hand. */
+/** A store's check on a file with a limited size, and with a manual clock. */
 function open(context: TestContext) {
   const database = openDatabase(":memory:");
   context.after(() => database.close());
   let time = 0;
-  const checkpoints = createCheckpoints(database, ":memory:", () => assert.fail("there is no thread to warn of"));
+  const checkpoints = createCheckpoints(database, ":memory:", () => assert.fail("there is no thread to warn about"));
   const access = createAccess(
     database,
     checkpoints,
@@ -32,12 +32,12 @@ function open(context: TestContext) {
   return {
     check: createFileCheck(access, () => {}),
     keep: (name: string, bytes: number) => access.group.add(() => write.run(name, bytes)),
-    keepNothing: () => access.group.add(() => 0),
-    /** How often the check itself has written. */
+    storeNothing: () => access.group.add(() => 0),
+    /** How large the check's own write was. */
     trials: () => database.prepare("SELECT length(value) AS bytes FROM meta WHERE key = 'checked'").get()?.["bytes"],
     forgetTrials: () => database.exec("DELETE FROM meta WHERE key = 'checked'"),
     fill: () => setMost(countPages()),
-    /** 40 KB are left: enough for a small write, and not for a turn. */
+    /** 40 KB are left: enough for a small write, but not for a turn. */
     fillAlmost: () => setMost(countPages() + 10),
     makeRoom: () => setMost(1_000),
     wait: (ms: number) => (time += ms),
@@ -51,8 +51,8 @@ const full = {
     "The session store cannot save turns now: its disk is full. Make room there; a running gateway then continues by itself.",
 };
 
-describe("whether turns can be kept", () => {
-  test("is known from the last write for five seconds, and then found out by a small one", async (context) => {
+describe("whether turns can be stored", () => {
+  test("is known from the last write for five seconds, and then tested with a small one", async (context) => {
     const store = open(context);
     await store.keep("turn", 10);
     store.wait(4_999);
@@ -67,7 +67,7 @@ describe("whether turns can be kept", () => {
     assert.equal(store.trials(), undefined);
   });
 
-  test("is found out anew when the clock was set back", async (context) => {
+  test("is tested again when the clock was set back", async (context) => {
     const store = open(context);
     await store.keep("turn", 10);
     store.wait(-1);
@@ -75,7 +75,7 @@ describe("whether turns can be kept", () => {
     assert.equal(store.trials(), 0);
   });
 
-  test("is denied for a second after a write that failed, and then tried with as much as a turn takes", async (context) => {
+  test("is denied for a second after a failed write, and then tested with the size of a turn", async (context) => {
     const store = open(context);
     store.fill();
     await assert.rejects(store.keep("turn", 100_000), full);
@@ -91,12 +91,12 @@ describe("whether turns can be kept", () => {
     assert.equal(store.trials(), 0);
   });
 
-  test("is not proven by a small write into what is left of a full disk, nor by none", async (context) => {
+  test("is not proven by a small write into the rest of a full disk, nor by an empty one", async (context) => {
     const store = open(context);
     store.fillAlmost();
     await assert.rejects(store.keep("turn", 100_000), full);
     await store.keep("metadata", 10);
-    await store.keepNothing();
+    await store.storeNothing();
     for (let second = 0; second < 3; second += 1) {
       await assert.rejects(store.check(), full);
       store.wait(1_000);
@@ -107,24 +107,24 @@ describe("whether turns can be kept", () => {
 
   test("is not proven by a write that changed nothing", async (context) => {
     const store = open(context);
-    await store.keepNothing();
+    await store.storeNothing();
     await store.check();
     assert.equal(store.trials(), 0);
   });
 });
 
-describe("the file of a SQLite store that is open", () => {
+describe("the file of an open SQLite store", () => {
   const gone = { code: "store_unavailable", message: /its file was moved, deleted or replaced, or cannot be reached/ };
   const losses: Record<string, (file: string) => () => void> = {
-    "was moved": (file) => move(file, `${file}.moved`),
-    "was replaced": (file) => {
+    "is moved away": (file) => move(file, `${file}.moved`),
+    "is replaced": (file) => {
       const putBack = move(file, `${file}.moved`);
       writeFileSync(file, "");
       return putBack;
     },
-    "lost its log": (file) => move(`${file}-wal`, `${file}-wal.moved`),
-    "lost its folder": (file) => move(dirname(file), `${dirname(file)}.moved`),
-    "is behind a link that leads nowhere": (file) => {
+    "has lost its log": (file) => move(`${file}-wal`, `${file}-wal.moved`),
+    "has lost its folder": (file) => move(dirname(file), `${dirname(file)}.moved`),
+    "is behind a broken link": (file) => {
       const putBack = move(dirname(file), `${dirname(file)}.moved`);
       symlinkSync(dirname(file), dirname(file));
       return () => {
@@ -139,7 +139,7 @@ describe("the file of a SQLite store that is open", () => {
   }
 
   for (const [what, lose] of Object.entries(losses)) {
-    test(`keeps nothing while it ${what}, tells no stranger where it was, and goes on when it is back`, async () => {
+    test(`stores nothing while it ${what}, hides its path from callers, and resumes when it is restored`, async () => {
       const file = newFile();
       let time = 0;
       const store = createSqliteStore({ file, now: () => new Date(time) });
@@ -147,7 +147,7 @@ describe("the file of a SQLite store that is open", () => {
       await store.commit({ turns: [before] });
       await store.check();
       const putBack = lose(file);
-      // Who asks together is told the same, and this is somebody else.
+      // Concurrent checks share one result, and this one comes later.
       await new Promise(setImmediate);
       await assert.rejects(store.check(), gone);
       await assert.rejects(store.commit({ turns: [lost] }), gone);
@@ -168,7 +168,7 @@ describe("the file of a SQLite store that is open", () => {
     });
   }
 
-  test("is looked at once for all who ask together, and again for the next, but by each who keeps", async () => {
+  test("is checked once for all concurrent checks, again for the next, and for every write", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     await store.commit({ turns: [makeTurn({})] });
@@ -181,7 +181,7 @@ describe("the file of a SQLite store that is open", () => {
     await store.close();
   });
 
-  test("keeps nothing once it was deleted, and closing makes no other", async () => {
+  test("stores nothing once it was deleted, and closing creates no other", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     rmSync(dirname(file), { recursive: true });
@@ -191,7 +191,7 @@ describe("the file of a SQLite store that is open", () => {
     assert.ok(!existsSync(file));
   });
 
-  test("has its log and its lock beside it, also when it is opened by a link", async () => {
+  test("has its log and its lock beside it, even when opened through a link", async () => {
     const file = newFile();
     const link = newFile();
     for (const path of [file, link]) mkdirSync(dirname(path));
@@ -209,7 +209,7 @@ describe("the file of a SQLite store that is open", () => {
 
   const isRoot = process.getuid?.() === 0;
   test(
-    "is refused when it may only be read, and nothing is made beside it",
+    "is refused when it is read-only, and nothing is created beside it",
     { skip: isRoot && "root may write" },
     () => {
       const file = newFile();

@@ -46,20 +46,20 @@ function open(file: string, wanted: Parameters<typeof createCheckpoints>[3] = {}
 }
 
 describe("the log of the SQLite store", () => {
-  test("stays short under constant load, as it begins anew when writing has paused for its end", async () => {
+  test("stays short under constant load, as it restarts when writes pause for a checkpoint", async () => {
     const file = newFile();
     const store = open(file);
-    const written = await beginsAnew(store, 5);
+    const written = await writeUntilRestarted(store, 5);
     assert.equal(store.database.prepare("SELECT count(*) AS count FROM pages").get()?.count, written);
     await store.close();
-    assert.ok(!existsSync(`${file}-wal`), "nothing is left open, and the log is taken over");
+    assert.ok(!existsSync(`${file}-wal`), "nothing is left open, and the log is checkpointed");
     const database = new DatabaseSync(file);
     assert.equal(database.prepare("SELECT count(*) AS count FROM pages").get()?.count, written);
     assert.equal(database.prepare("PRAGMA integrity_check").get()?.integrity_check, "ok");
     database.close();
   });
 
-  test("is emptied for a deletion, also while it is being taken over", async () => {
+  test("is emptied for a deletion, even during a checkpoint", async () => {
     const file = newFile();
     const store = open(file);
     let before = 0;
@@ -75,11 +75,11 @@ describe("the log of the SQLite store", () => {
     await store.close();
   });
 
-  test("is neither taken over nor emptied while it may not be on the disk", async () => {
+  test("is neither checkpointed nor emptied while it may not be on the disk", async () => {
     const file = newFile();
     let isOnDisk = false;
-    const trust = () => assert.ok(isOnDisk);
-    const store = open(file, { requireSynced: trust });
+    const requireOnDisk = () => assert.ok(isOnDisk);
+    const store = open(file, { requireSynced: requireOnDisk });
     const threads: Worker[] = [];
     const countThread = (thread: Worker) => void threads.push(thread);
     process.on("worker", countThread);
@@ -94,7 +94,7 @@ describe("the log of the SQLite store", () => {
     await store.close();
   });
 
-  test("is taken over between the writes when the thread cannot open the file, and no other file is made", async () => {
+  test("is checkpointed between writes when the thread cannot open the file, and no other file is created", async () => {
     const file = newFile();
     const store = open(file);
     renameSync(file, `${file}.moved`);
@@ -105,7 +105,7 @@ describe("the log of the SQLite store", () => {
     assert.ok(!existsSync(file));
   });
 
-  test("is taken over between the writes when the thread has died, and what waited for it goes on", async () => {
+  test("is checkpointed between writes when the thread has died, and what waited for it continues", async () => {
     const store = open(newFile());
     const started = once(process, "worker");
     for (let count = 0; count < limits.minPages; count += 1) await store.write();
@@ -119,10 +119,10 @@ describe("the log of the SQLite store", () => {
     await store.close();
   });
 
-  test("is taken over by a thread again when that works again, without a restart and with one warning", async () => {
+  test("is checkpointed by a thread again once that works, without a restart and with one warning", async () => {
     const file = newFile();
     const store = open(file, { ...limits, restMs: 0 });
-    // Such a statement tells what was so when it was prepared.
+    // Such a statement reports the state at the time it was prepared.
     const isAlone = () => store.database.prepare("PRAGMA wal_autocheckpoint").get()?.["wal_autocheckpoint"] !== 0;
     renameSync(file, `${file}.moved`);
     const threads: Worker[] = [];
@@ -135,18 +135,18 @@ describe("the log of the SQLite store", () => {
     process.off("worker", countThread);
     assert.equal(store.warnings.length, 1);
     assert.match(store.warnings.join(), /for now.*unable to open database file\. .* is retried every 0 seconds/);
-    await beginsAnew(store, 2);
+    await writeUntilRestarted(store, 2);
     await store.close();
   });
 
-  test("is looked at again when its folder could not be read for a while", async () => {
+  test("is checked again when its folder was unreadable for a while", async () => {
     const file = newFile();
     const folder = dirname(file);
     const store = open(file);
     renameSync(folder, `${folder}.moved`);
     symlinkSync(folder, folder);
     await store.write();
-    // Timers come in their order, so the log has been looked at after this one.
+    // Timers fire in order, so the log has been checked after this one.
     await new Promise((resolve) => setTimeout(resolve, limits.lookMs));
     await store.write();
     rmSync(folder);
@@ -168,13 +168,13 @@ describe("the log of the SQLite store", () => {
       const alive = setInterval(() => {}, 1_000);
       process.once("worker", () => clearInterval(alive));
       createCheckpoints(database, ${file}, console.warn, ${JSON.stringify(limits)}).noteWrite();`;
-    // The flags of the process are not the thread's.
+    // The flags of the process do not apply to the thread.
     const child = spawn(process.execPath, ["--input-type=module-typescript", "--eval", source], { stdio: "inherit" });
     assert.deepEqual(await once(child, "close"), [0, null]);
   });
 });
 
-/** Tells how much it wrote. */
+/** Returns how much it wrote. */
 async function writeUntil({ write }: ReturnType<typeof open>, isEnough: () => boolean): Promise<number> {
   let written = 0;
   while (!isEnough()) {
@@ -185,8 +185,8 @@ async function writeUntil({ write }: ReturnType<typeof open>, isEnough: () => bo
   return written;
 }
 
-/** Writes until the log has begun anew so many times; tells how much it wrote. */
-function beginsAnew(store: ReturnType<typeof open>, times: number): Promise<number> {
+/** Writes until the log has restarted so many times; returns how much it wrote. */
+function writeUntilRestarted(store: ReturnType<typeof open>, times: number): Promise<number> {
   let [beginnings, before] = [0, 0];
   return writeUntil(store, () => {
     const length = store.logLength();
@@ -197,7 +197,7 @@ function beginsAnew(store: ReturnType<typeof open>, times: number): Promise<numb
 }
 
 async function staysShort({ write, logLength }: ReturnType<typeof open>): Promise<void> {
-  // The first takes over what is there, the second begins anew.
+  // The first checkpoints what is there, the second restarts the log.
   for (let count = 0; count < 2; count += 1) await write();
   let longest = 0;
   for (let count = 0; count < 100; count += 1) {

@@ -1,4 +1,4 @@
-/** What every store must tell its callers of their conversations, and its operator of everything. */
+/** What every store must provide to callers about conversations, and to the operator about everything. */
 import assert from "node:assert/strict";
 import type { Content, Part } from "../../src/core/item.ts";
 import type { ArchiveRecord, SessionStore, StoredTurn } from "../../src/core/store.ts";
@@ -24,7 +24,7 @@ import {
 } from "./making.ts";
 
 export function describeConversations(it: It): void {
-  it("makes a conversation, empty or with what is said in it already", async (store) => {
+  it("creates a conversation, empty or with initial items", async (store) => {
     const empty = makeConversation({ metadata: { topic: "ü", "": "" } });
     await store.createSession(empty);
     assert.deepStrictEqual(await store.readSession(empty.id), empty);
@@ -39,7 +39,7 @@ export function describeConversations(it: It): void {
     await assert.rejects(store.createSession(empty));
   });
 
-  it("shows a hinted session as a conversation too, and gives it other metadata", async (store, clock) => {
+  it("shows a hinted session as a conversation too, and updates its metadata", async (store, clock) => {
     const [first] = await keepThread(store, 1);
     const id = first!.session!;
     const conversation = { id, owner: "alice", createdAt: clock.time, metadata: {}, tip: first!.id, resends: false };
@@ -50,7 +50,7 @@ export function describeConversations(it: It): void {
     assert.equal(await store.updateMetadata("alice", newSessionId(), {}), false);
   });
 
-  it("puts other items into a turn, and marks it", async (store) => {
+  it("replaces the items of a turn, and marks it", async (store) => {
     const [first, second] = await keepThread(store, 2);
     await readTurns(store, second!.id);
     assert.equal(await store.replaceItems(first!.id, everyItem, []), true);
@@ -88,7 +88,7 @@ export function describeArchive(it: It): void {
     await assert.rejects(store.listSessions({ after: newSessionId(), limit: 1 }), { code: "not_found" });
   });
 
-  it("lists sessions by their first words, in short", async (store) => {
+  it("lists sessions with the beginning of their first text", async (store) => {
     const said = (content: Content): Partial<StoredTurn> => ({
       input: [
         { type: "message", role: "system", content: "Be brief." },
@@ -113,8 +113,8 @@ export function describeArchive(it: It): void {
     }
   });
 
-  it("lists a session that began with a long text without its words, as nobody waits for them to be read", async (store) => {
-    // Brackets, quotes and signs of two bytes, so that what counts is the bytes of the JSON.
+  it("lists a session that starts with a long text without it, as reading it would take too long", async (store) => {
+    // Brackets, quotes and two-byte characters, as the limit is in bytes of JSON.
     const asked = (length: number) => [{ type: "message", role: "user", content: "ü".repeat(length) } as const];
     const around = JSON.stringify(asked(0)).length;
     const short = await keepSession(store, { input: asked(Math.floor((99_999 - around) / 2)) });
@@ -127,7 +127,7 @@ export function describeArchive(it: It): void {
     );
   });
 
-  it("exports everything in an order in which every other store can take it in", async (store, clock) => {
+  it("exports everything in an order that every other store can import", async (store, clock) => {
     await fill(store);
     clock.time = new Date(+clock.time + 5_000);
     const [session] = await store.listSessions({ limit: 1 });
@@ -157,7 +157,7 @@ export function describeArchive(it: It): void {
     await assert.rejects(gather(store.exportRecords(newSessionId())), { code: "not_found" });
   });
 
-  it("goes on while someone reads an export slowly, and what is told stays whole", async (store) => {
+  it("continues while an export is read slowly, and the export stays consistent", async (store) => {
     const thread = await keepThread(store, 100);
     const records = [];
     for await (const record of store.exportRecords()) {
@@ -174,7 +174,7 @@ export function describeArchive(it: It): void {
     assert.equal((await other.readPath(thread[99]!.id)).length, 99);
   });
 
-  it("reads only some megabytes of an export ahead of whom it is told", async (store) => {
+  it("reads only a few megabytes of an export ahead of its reader", async (store) => {
     const session = newSessionId();
     const turns: StoredTurn[] = [];
     for (let count = 0; count < 5; count += 1) {
@@ -199,7 +199,7 @@ export function describeArchive(it: It): void {
     }
   });
 
-  it("gives its archive the secret of its seals, and takes over that of an archive where it has none", async (store) => {
+  it("adds the key of its seals to its archive, and adopts that of an archive if it has none", async (store) => {
     const other = createMemoryStore();
     const [secret] = await other.sealKeys();
     assert.deepEqual(sealKeysOf(await gather(store.exportRecords())), []);
@@ -208,7 +208,7 @@ export function describeArchive(it: It): void {
     assert.deepEqual(sealKeysOf(await gather(store.exportRecords())), [secret]);
   });
 
-  it("keeps its own secret of seals, and has those of the archives that it took in beside it", async (store) => {
+  it("keeps its own key of seals, and adds those of imported archives", async (store) => {
     const [own] = await store.sealKeys();
     const others = [];
     for (const source of [createMemoryStore(), createMemoryStore()]) {
@@ -225,7 +225,7 @@ export function describeArchive(it: It): void {
     assert.deepEqual(await store.sealKeys(), known);
   });
 
-  it("takes in what it lacks and leaves what it has", async (store) => {
+  it("imports what it lacks and leaves what it has", async (store) => {
     const [first, second] = await keepThread(store, 2);
     const records = await gather(store.exportRecords());
     await store.deleteTurn("alice", second!.id);
@@ -240,7 +240,7 @@ export function describeArchive(it: It): void {
     assert.equal((await store.readSession(first!.session!))?.tip, second!.id);
   });
 
-  it("gives a session without a tip that of the archive", async (store) => {
+  it("gives a session without a tip the tip of the archive", async (store) => {
     const [first] = await keepThread(store, 1);
     const archive = await gather(store.exportRecords());
     await store.deleteTurn("alice", first!.id);
@@ -249,7 +249,7 @@ export function describeArchive(it: It): void {
     assert.equal((await store.findSession("alice", "hint"))?.tip, first!.id);
   });
 
-  it("takes in nothing of an archive whose hints have another key than its own", async (store) => {
+  it("imports nothing from an archive whose hints use a different key", async (store) => {
     const other = createMemoryStore();
     await fill(other);
     const records = await gather(other.exportRecords());
@@ -265,7 +265,7 @@ export function describeArchive(it: It): void {
     assert.equal((await store.findSession("alice", "hint"))?.tip, first!.id);
   });
 
-  it("takes in nothing of an archive that is not whole", async (store) => {
+  it("imports nothing from an incomplete archive", async (store) => {
     const other = createMemoryStore();
     await keepThread(other, 3);
     const records = await gather(other.exportRecords());
@@ -290,7 +290,7 @@ function sealKeysOf(records: readonly ArchiveRecord[]): readonly string[] | unde
   return first?.type === "store" ? first.sealKeys : undefined;
 }
 
-/** Three sessions of two owners, with branches, gaps and every kind of turn, and turns outside of sessions. */
+/** Three sessions of two owners, with branches, gaps and every kind of turn, and sessionless turns. */
 async function fill(store: SessionStore): Promise<void> {
   const [root] = await keepThread(store, 40);
   for (let count = 0; count < 4; count += 1) {
@@ -298,13 +298,13 @@ async function fill(store: SessionStore): Promise<void> {
   }
   const shown = makeTurn({ session: newSessionId(), owner: "bob", status: "shown", usage: undefined });
   await store.createSession(makeConversation({ id: shown.session!, owner: "bob", metadata: { b: "2" } }), shown);
-  const lone = await keepSession(store, { owner: "bob" });
-  await keepBelow(store, lone, { owner: "bob", session: lone.session, input: everyItem });
+  const single = await keepSession(store, { owner: "bob" });
+  await keepBelow(store, single, { owner: "bob", session: single.session, input: everyItem });
   const running = makeTurn({ status: "running", told: fullTold });
   await store.begin(running);
-  const loose = makeTurn({});
-  await store.commit({ turns: [loose], key: { key: "key", fingerprint: "print" } });
-  const middle = await keepBelow(store, loose, {});
+  const sessionless = makeTurn({});
+  await store.commit({ turns: [sessionless], key: { key: "key", fingerprint: "print" } });
+  const middle = await keepBelow(store, sessionless, {});
   await keepBelow(store, middle, {});
   await store.deleteTurn("alice", middle.id);
   await store.commit({

@@ -1,4 +1,6 @@
-/** What every store must export while others go on: an archive that can be taken in, and nothing that was not asked for. */
+/**
+ * What every store must export while others write: an archive that can be imported, and nothing that was not requested.
+ */
 import assert from "node:assert/strict";
 import type { ArchiveRecord, SessionStore, StoredTurn } from "../../src/core/store.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
@@ -6,7 +8,7 @@ import type { It } from "./contract-said.ts";
 import { gather, keepBelow, keepSession, keepThread, makeTurn, replay, toMove } from "./making.ts";
 
 export function describeExport(it: It): void {
-  it("exports an archive that is whole when its newest session goes meanwhile and another one comes", async (store) => {
+  it("exports a consistent archive when the newest session is deleted and another one created meanwhile", async (store) => {
     const thread = await keepThread(store, 5);
     const newest = await keepSession(store, {});
     const records = await exportWhile(store, undefined, async (told) => {
@@ -19,19 +21,19 @@ export function describeExport(it: It): void {
     assert.equal((await other.readPath(thread.at(-1)!.id)).length, 5);
   });
 
-  it("exports an archive that is whole when the newest turns of a session go meanwhile and it goes on", async (store) => {
+  it("exports a consistent archive when the newest turns of a session are deleted and it continues meanwhile", async (store) => {
     const thread = await keepThread(store, 34);
     const records = await exportWhile(store, undefined, async (told) => {
       if (told.length !== 34) return;
       for (const { id } of thread.splice(-4).toReversed()) await store.deleteTurn("alice", id);
-      for (let count = 0; count < 4; count += 1) thread.push(await goOn(store, thread.at(-1)!));
+      for (let count = 0; count < 4; count += 1) thread.push(await storeNext(store, thread.at(-1)!));
     });
     const other = createMemoryStore();
     await other.importRecords(replay(records));
     assert.equal((await other.readPath(thread[29]!.id)).length, 30);
   });
 
-  it("exports nothing with one session that came after a turn of it had gone", async (store) => {
+  it("exports with one session nothing that was added after one of its turns was deleted", async (store) => {
     const thread = await keepThread(store, 40);
     const records = await exportWhile(store, thread[0]!.session, async (told) => {
       if (told.length !== 3) return;
@@ -44,7 +46,7 @@ export function describeExport(it: It): void {
     );
   });
 
-  it("exports nothing with a turn outside of sessions that came after one that followed it had gone", async (store) => {
+  it("exports with a sessionless turn nothing that was added after one of its followers was deleted", async (store) => {
     const root = makeTurn({});
     await store.commit({ turns: [root] });
     const thread = [root];
@@ -60,7 +62,7 @@ export function describeExport(it: It): void {
     );
   });
 
-  it("exports with a turn outside of sessions the way to it and what follows it, and nothing beside them", async (store) => {
+  it("exports with a sessionless turn the path to it and its followers, and nothing else", async (store) => {
     const root = makeTurn({});
     await store.commit({ turns: [root] });
     const thread = [root];
@@ -72,7 +74,7 @@ export function describeExport(it: It): void {
     );
   });
 
-  it("exports each session of an archive that gave thousands of them the same time, and lists each once", async (store) => {
+  it("exports each of thousands of sessions with the same time, and lists each once", async (store) => {
     const sessions = Array.from({ length: 2_100 }, (_, index): ArchiveRecord => ({
       type: "session",
       id: `conv_${index}`,
@@ -105,7 +107,7 @@ export function describeExport(it: It): void {
   });
 }
 
-/** Does something else between two records, as a store does for whom it is read slowly. */
+/** Does something else between two records, as happens while a store is read slowly. */
 async function exportWhile(
   store: SessionStore,
   wanted: string | undefined,
@@ -123,7 +125,7 @@ function turnsOf(records: readonly ArchiveRecord[]): readonly StoredTurn[] {
   return records.flatMap((record) => (record.type === "turn" ? [record.turn] : []));
 }
 
-async function goOn(store: SessionStore, tip: StoredTurn): Promise<StoredTurn> {
+async function storeNext(store: SessionStore, tip: StoredTurn): Promise<StoredTurn> {
   const turn = makeTurn({ session: tip.session, parent: tip.id });
   assert.equal(await store.commit({ turns: [turn], session: toMove(turn, tip.id, "refuse") }), true);
   return turn;

@@ -1,4 +1,4 @@
-/** What every store must let go of in a session that goes on: threads that were left. */
+/** What every store must remove from a session that continues: abandoned threads. */
 import assert from "node:assert/strict";
 import type { SessionStore, StoredTurn } from "../../src/core/store.ts";
 import type { It } from "./contract-said.ts";
@@ -16,10 +16,10 @@ import {
   toMove,
 } from "./making.ts";
 
-export function describeThreadsLeft(it: It): void {
+export function describeAbandonedThreads(it: It): void {
   const at = (hours: number) => new Date(Date.UTC(2026, 1, 3, hours, 30));
 
-  it("prunes a thread that was left, from its end up to where a younger one branches off", async (store, clock) => {
+  it("prunes an abandoned thread, from its end up to where a younger one branches off", async (store, clock) => {
     clock.time = at(0);
     const root = await keepSession(store, { createdAt: at(0) });
     const marks = { digest: newDigest(), exchange: newDigest() };
@@ -55,7 +55,7 @@ export function describeThreadsLeft(it: It): void {
     assert.equal(await store.countThreads(root.session!), 1);
   });
 
-  it("never prunes the current thread of a session in use by its age, nor what a running turn goes on from", async (store, clock) => {
+  it("never prunes the current thread of an active session by age, nor what a running turn continues", async (store, clock) => {
     clock.time = at(0);
     const root = await keepSession(store, { createdAt: at(0) });
     const current = await keepNext(store, makeTurn({ session: root.session, parent: root.id, createdAt: at(0) }), root);
@@ -81,7 +81,7 @@ export function describeThreadsLeft(it: It): void {
     assert.equal((await store.readSession(root.session!))?.tip, current.id);
   });
 
-  it("prunes what became the end of a thread when the turn behind it was deleted, or the tip moved away", async (store, clock) => {
+  it("prunes what became the end of a thread when the turn after it was deleted, or the tip moved away", async (store, clock) => {
     clock.time = at(6);
     const root = await keepSession(store, { createdAt: at(0) });
     const branch = await keepBelow(store, root, { createdAt: at(0) });
@@ -98,7 +98,7 @@ export function describeThreadsLeft(it: It): void {
     );
   });
 
-  it("prunes threads of an archive that were left before it was taken in", async (store, clock) => {
+  it("prunes threads of an archive that were abandoned before it was imported", async (store, clock) => {
     clock.time = at(0);
     const tip = await keepSession(store, { createdAt: at(0) });
     const archive = await gather(store.exportRecords());
@@ -112,7 +112,7 @@ export function describeThreadsLeft(it: It): void {
     assert.deepStrictEqual(await readTurns(store, current.id), [tip, current]);
   });
 
-  it("prunes hundreds of threads that were left in one session, and a long one", async (store, clock) => {
+  it("prunes hundreds of abandoned threads in one session, and a long one", async (store, clock) => {
     clock.time = at(0);
     let tip = await keepSession(store, { createdAt: at(0) });
     for (let count = 0; count < 300; count += 1) {
@@ -132,7 +132,7 @@ export function describeThreadsLeft(it: It): void {
   });
 }
 
-/** Commits a turn to which its session's tip moves. */
+/** Commits a turn that becomes its session's tip. */
 async function keepNext(store: SessionStore, turn: StoredTurn, tip: StoredTurn): Promise<StoredTurn> {
   assert.equal(await store.commit({ turns: [turn], session: toMove(turn, tip.id, "refuse") }), true);
   return turn;

@@ -1,4 +1,6 @@
-/** What every store must let go of: deleted turns and sessions, forgotten beginnings, what the rules no longer keep. */
+/**
+ * What every store must remove: deleted turns and sessions, forgotten beginnings, and what the rules no longer retain.
+ */
 import assert from "node:assert/strict";
 import type { ArchiveRecord, StoredTurn } from "../../src/core/store.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
@@ -26,7 +28,7 @@ import {
 } from "./making.ts";
 
 export function describeDeletion(it: It): void {
-  it("takes a turn out of its thread: what followed it follows its parent, with a gap", async (store) => {
+  it("removes a turn from its thread: its followers follow its parent, with a gap", async (store) => {
     const [first, second, third] = await keepThread(store, 3);
     await readTurns(store, third!.id);
     const branch = await keepBelow(store, second!, {});
@@ -42,7 +44,7 @@ export function describeDeletion(it: It): void {
     assert.equal(await store.deleteTurn("alice", second!.id), false);
   });
 
-  it("deletes with a turn what was shown before it, unless something else follows that", async (store) => {
+  it("deletes with a turn the history shown before it, unless something else follows that", async (store) => {
     const id = newTurnId();
     const [shown, turn] = makePair({ id: `${id}_shown`, session: newSessionId() });
     const asked = { ...turn, id };
@@ -64,7 +66,7 @@ export function describeDeletion(it: It): void {
     assert.equal((await store.findSession("alice", "another"))?.tip, undefined);
   });
 
-  it("moves a session's tip to the parent of the turn that is deleted, and to nothing from a root", async (store) => {
+  it("moves a session's tip to the parent of the deleted turn, and to nothing from a root", async (store) => {
     const [first, second] = await keepThread(store, 2);
     await store.deleteTurn("alice", second!.id);
     assert.equal((await store.findSession("alice", "hint"))?.tip, first!.id);
@@ -80,7 +82,7 @@ export function describeDeletion(it: It): void {
     assert.equal((await store.findSession("alice", "hint"))?.tip, next.id);
   });
 
-  it("makes roots of what followed a deleted root, and no longer finds what is gone by what was said", async (store) => {
+  it("makes the followers of a deleted root roots, and no longer finds deleted turns by their content", async (store) => {
     const [root] = await keepThread(store, 1);
     const marks = { digest: newDigest(), exchange: newDigest() };
     const turn = await keepBelow(store, root!, marks);
@@ -94,7 +96,7 @@ export function describeDeletion(it: It): void {
     assert.equal(await store.countThreads(root!.session!), 1);
   });
 
-  it("deletes nothing that is another owner's", async (store) => {
+  it("deletes nothing that belongs to another owner", async (store) => {
     const [first] = await keepThread(store, 1);
     assert.equal(await store.deleteTurn("bob", first!.id), false);
     assert.equal(await store.deleteSession("bob", first!.session!), false);
@@ -103,7 +105,7 @@ export function describeDeletion(it: It): void {
     assert.deepStrictEqual(await store.findTurn("alice", first!.id), first);
   });
 
-  it("deletes a session with all of its turns, and its hint begins anew", async (store) => {
+  it("deletes a session with all of its turns, and its hint starts over", async (store) => {
     const thread = await keepThread(store, 3);
     const sessionId = thread[0]!.session!;
     const keyed = makeTurn({ session: sessionId, digest: newDigest(), exchange: newDigest() });
@@ -126,17 +128,17 @@ export function describeDeletion(it: It): void {
     assert.equal((await store.findSession("alice", "hint"))?.tip, again!.id);
   });
 
-  it("deletes with a session what came to nothing or still runs in it, and shows none of that as said in it", async (store) => {
+  it("deletes a session's failed and running turns with it, and does not list them in it", async (store) => {
     const conversation = makeConversation({});
     await store.createSession(conversation);
     const session = conversation.id;
-    const lone = (["failed", "cancelled", "running"] as const).map((status) =>
+    const unthreaded = (["failed", "cancelled", "running"] as const).map((status) =>
       makeTurn({ status, session, input: [{ type: "message", role: "user", content: status }] }),
     );
-    for (const turn of lone) await store.begin(turn, { key: turn.status, fingerprint: "print" });
+    for (const turn of unthreaded) await store.begin(turn, { key: turn.status, fingerprint: "print" });
     const said = makeTurn({ session, digest: newDigest() });
     assert.equal(await store.commit({ turns: [said], session: toMove(said, undefined, "refuse") }), true);
-    for (const turn of lone) assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
+    for (const turn of unthreaded) assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
     const [listed] = await store.listSessions({ limit: 1 });
     assert.deepEqual([listed?.turns, listed?.beginning], [1, "Why is the sky blue?"]);
     assert.equal(await store.countThreads(session), 1);
@@ -145,14 +147,14 @@ export function describeDeletion(it: It): void {
     assert.deepEqual(turnsIn(await gather(store.exportRecords(session))), [said.id]);
     assert.deepEqual(
       turnsIn(await gather(store.exportRecords())).toSorted(),
-      [...lone, said].map(({ id }) => id).toSorted(),
+      [...unthreaded, said].map(({ id }) => id).toSorted(),
     );
-    const [, , running] = lone;
+    const [, , running] = unthreaded;
     const deletion = store.deleteSession("alice", session);
     const late = store.end({ ...running!, status: "failed" });
     assert.deepEqual([await deletion, await late], [true, false]);
     assert.equal(await store.commit({ turns: [{ ...running!, session: undefined }], begun: true }), false);
-    for (const { id, status } of [...lone, said]) {
+    for (const { id, status } of [...unthreaded, said]) {
       assert.equal(await store.findTurn("alice", id), undefined);
       assert.equal(await store.findKey("alice", status), undefined);
     }
@@ -160,13 +162,13 @@ export function describeDeletion(it: It): void {
     assert.equal(await store.endRunning({ code: "draining", message: "It stopped." }, new Date()), 0);
   });
 
-  it("keeps what came to nothing outside of a session that is not there", async (store) => {
+  it("stores a failed turn of a missing session outside of sessions", async (store) => {
     const turn = makeTurn({ status: "failed", session: newSessionId(), told: makeTold({}) });
     await store.begin(turn);
     assert.deepStrictEqual(await store.findTurn("alice", turn.id), { ...turn, session: undefined });
   });
 
-  it("keeps no turn of a session that was deleted while the turn ran", async (store) => {
+  it("stores no turn of a session that was deleted while the turn ran", async (store) => {
     const [first] = await keepThread(store, 1);
     const late = makeTurn({ session: first!.session, parent: first!.id });
     const [, kept] = await Promise.all([
@@ -178,7 +180,7 @@ export function describeDeletion(it: It): void {
     assert.equal(await store.findSession("alice", "hint"), undefined);
   });
 
-  it("does not remember a turn that was kept and deleted in one tick", async (store) => {
+  it("does not cache a turn that was stored and deleted in one tick", async (store) => {
     const turn = makeTurn({});
     const outcome = await Promise.all([store.commit({ turns: [turn] }), store.deleteTurn("alice", turn.id)]);
     assert.deepEqual(outcome, [true, true]);
@@ -210,7 +212,7 @@ export function describeDeletion(it: It): void {
     assert.equal((await store.readSession(first!.session!))?.tip, undefined);
   });
 
-  it("forgets everything before a turn, its parent too, but nothing of another owner or of a refused turn", async (store) => {
+  it("forgets everything before a turn, including its parent, but nothing for another owner or a refused turn", async (store) => {
     const [first] = await keepThread(store, 1);
     const ofBob = makeTurn({ owner: "bob" });
     await store.commit({ turns: [ofBob] });
@@ -227,7 +229,7 @@ export function describeDeletion(it: It): void {
 export function describePrune(it: It): void {
   const at = (hours: number) => new Date(Date.UTC(2026, 1, 3, hours, 30));
 
-  it("has a thread at hand that it had, when there was nothing to delete", async (store) => {
+  it("keeps a cached thread when there was nothing to delete", async (store) => {
     const [, second] = await keepThread(store, 2);
     const atHand = await store.recallPath(second!.id);
     assert.equal(await store.deleteSession("alice", newSessionId()), false);
@@ -238,7 +240,7 @@ export function describePrune(it: It): void {
     assert.deepEqual(await store.recallPath(second!.id), atHand);
   });
 
-  it("prunes the sessions in which nothing was said since, and no others", async (store, clock) => {
+  it("prunes the sessions that have been idle since then, and no others", async (store, clock) => {
     clock.time = at(0);
     const [old, used] = [await keepSession(store, {}), await keepSession(store, {})];
     await store.createSession(makeConversation({ createdAt: at(0) }));
@@ -255,7 +257,7 @@ export function describePrune(it: It): void {
     assert.equal((await store.readSession(fresh.session!))?.tip, fresh.id);
   });
 
-  it("prunes no turn of a session in use, though one outside of sessions stands above it", async (store, clock) => {
+  it("prunes no turn of an active session, even if a sessionless one is its parent", async (store, clock) => {
     clock.time = at(0);
     const source = createMemoryStore({ now: () => at(9) });
     const above = makeTurn({ createdAt: at(0) });
@@ -266,7 +268,7 @@ export function describePrune(it: It): void {
         ? { ...record, turn: { ...record.turn, parent: above.id } }
         : record,
     );
-    // What stands above comes first.
+    // Parents come first.
     const rank = (record: ArchiveRecord) => Number(record.type === "turn" && record.turn.id === used.id);
     await store.importRecords(replay(records.toSorted((one, other) => rank(one) - rank(other))));
     await pruneAll(store, { idleBefore: at(5) });
@@ -274,7 +276,7 @@ export function describePrune(it: It): void {
     assert.equal((await store.readSession(used.session!))?.tip, used.id);
   });
 
-  it("prunes turns outside of sessions when nothing in their tree is new", async (store) => {
+  it("prunes sessionless turns when nothing in their tree is new", async (store) => {
     const root = (wanted: object) => makeTurn({ createdAt: at(0), ...wanted });
     const [alone, alive, dead, fresh, running] = [
       root({}),
@@ -303,10 +305,10 @@ export function describePrune(it: It): void {
     assert.deepStrictEqual(await readTurns(store, leaf.id), [alive, middle, leaf]);
   });
 
-  it("prunes no more of a tree outside of sessions that someone goes on with meanwhile", async (store) => {
+  it("stops pruning a sessionless tree that someone continues meanwhile", async (store) => {
     const thread = await keepLoose(store, 600, at(0));
     const { more } = await store.prune({ idleBefore: at(1) });
-    // A store that takes all of it at once has nothing left to go on with.
+    // A store that prunes all of it at once has nothing left to continue.
     if (!more) return;
     const next = await keepBelow(store, thread[150]!, { createdAt: at(2) });
     await pruneAll(store, { idleBefore: at(1) });
@@ -314,10 +316,10 @@ export function describePrune(it: It): void {
   });
 
   for (const [why, rules, continues] of [
-    ["that someone goes on with elsewhere meanwhile", { idleBefore: at(1) }, true],
-    ["that other rules keep meanwhile", { idleBefore: at(-1) }, false],
+    ["that someone continues elsewhere meanwhile", { idleBefore: at(1) }, true],
+    ["that other rules retain meanwhile", { idleBefore: at(-1) }, false],
   ] as const) {
-    it(`prunes nothing more of a tree outside of sessions ${why}`, async (store) => {
+    it(`stops pruning a sessionless tree ${why}`, async (store) => {
       const root = makeTurn({ createdAt: at(0) });
       const thread = [root];
       for (const start of [root, root]) {
@@ -338,7 +340,7 @@ export function describePrune(it: It): void {
     });
   }
 
-  it("prunes what came to nothing by its own age, also beside a session that stays in use", async (store, clock) => {
+  it("prunes failed turns by their own age, even in a session that stays active", async (store, clock) => {
     clock.time = at(0);
     const [idle, root] = [await keepSession(store, {}), await keepSession(store, {})];
     const beside = ({ session }: StoredTurn, status: StoredTurn["status"], hours: number) =>
@@ -370,24 +372,24 @@ export function describePrune(it: It): void {
     assert.deepEqual(await pruneAll(store, { idleBefore: at(9) }), { sessions: 0, turns: 0, calls: 1, more: false });
   });
 
-  it("prunes hundreds of turns that came to nothing, but none that something follows", async (store, clock) => {
+  it("prunes hundreds of failed turns, but none that has followers", async (store, clock) => {
     clock.time = at(5);
     const root = await keepSession(store, {});
-    const lone = (wanted: Partial<StoredTurn>): StoredTurn =>
+    const unthreaded = (wanted: Partial<StoredTurn>): StoredTurn =>
       makeTurn({ status: "failed", session: root.session, createdAt: at(0), ...wanted });
-    const followed = lone({});
+    const followed = unthreaded({});
     const follower = makeTurn({ session: root.session, parent: followed.id });
     const archive = await gather(store.exportRecords());
     const added = [followed, follower].map((turn) => ({ type: "turn", turn }) as const);
     assert.equal((await store.importRecords(replay([...archive, ...added]))).turns, 2);
-    await Promise.all(Array.from({ length: 450 }, () => store.begin(lone({}))));
+    await Promise.all(Array.from({ length: 450 }, () => store.begin(unthreaded({}))));
     assert.equal((await pruneAll(store, { idleBefore: at(1) })).turns, 450);
     assert.deepStrictEqual(await readTurns(store, follower.id), [followed, follower]);
     const left = (await gather(store.exportRecords())).filter(({ type }) => type === "turn");
     assert.equal(left.length, 3);
   });
 
-  it("prunes the sessions idle for longest of an owner that has too many", async (store, clock) => {
+  it("prunes the least recently used sessions of an owner that has too many", async (store, clock) => {
     const kept = [];
     for (let hour = 0; hour < 6; hour += 1) {
       clock.time = new Date(+at(0) + hour * 600_000);
@@ -407,7 +409,7 @@ export function describePrune(it: It): void {
     assert.notEqual(await store.readSession(ofBob.session!), undefined);
   });
 
-  it("prunes keys and pieces by their age alone", async (store, clock) => {
+  it("prunes keys and pieces only by their age", async (store, clock) => {
     const keep = async (key: string, endedAt: Date) => {
       clock.time = endedAt;
       const turn = makeTurn({ told: { ...fullTold, endedAt } });
@@ -428,10 +430,10 @@ export function describePrune(it: It): void {
   it("prunes a thread of a thousand turns, in a session and outside of one", async (store, clock) => {
     clock.time = at(0);
     const thread = await keepThread(store, 1_000);
-    const loose = await keepLoose(store, 1_000, at(0));
+    const sessionless = await keepLoose(store, 1_000, at(0));
     const pruned = await pruneAll(store, { idleBefore: at(1) });
     assert.deepEqual([pruned.sessions, pruned.turns], [1, 2_000]);
     assert.equal(await store.findTurn("alice", thread[0]!.id), undefined);
-    assert.equal(await store.findTurn("alice", loose[0]!.id), undefined);
+    assert.equal(await store.findTurn("alice", sessionless[0]!.id), undefined);
   });
 }

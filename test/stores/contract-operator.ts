@@ -1,4 +1,4 @@
-/** What every store must tell its operator of what is outside of sessions, and of whose sessions they are. */
+/** What every store must report to its operator about sessionless turns, and about the owners of sessions. */
 import assert from "node:assert/strict";
 import type { ArchiveRecord, SessionStore } from "../../src/core/store.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
@@ -17,8 +17,8 @@ import {
   toMove,
 } from "./making.ts";
 
-export function describeLoose(it: It): void {
-  it("lists what is outside of sessions, the youngest first and page by page", async (store) => {
+export function describeSessionless(it: It): void {
+  it("lists sessionless turns, the newest first and page by page", async (store) => {
     await keepThread(store, 2);
     const roots = [];
     for (let minute = 0; minute < 4; minute += 1) {
@@ -50,7 +50,7 @@ export function describeLoose(it: It): void {
     }
   });
 
-  it("deletes all that follows a turn outside of sessions, and what follows that in a session goes on from the turn", async (store) => {
+  it("deletes all followers of a sessionless turn; those in a session then follow the turn itself", async (store) => {
     const root = makeTurn({});
     await store.commit({ turns: [root], key: { key: "root", fingerprint: "print" } });
     const [stem, beside] = [await keepBelow(store, root, {}), await keepBelow(store, root, {})];
@@ -79,7 +79,7 @@ export function describeLoose(it: It): void {
     assert.equal(await store.deleteBelow("alice", stem.id), 0);
   });
 
-  it("exports a turn outside of sessions with what came before it and all that follows it", async (store) => {
+  it("exports a sessionless turn with everything before it and all of its followers", async (store) => {
     const root = makeTurn({});
     await store.commit({ turns: [root] });
     await store.commit({ turns: [makeTurn({})] });
@@ -103,7 +103,7 @@ export function describeLoose(it: It): void {
     }
   });
 
-  it("lists the sessions under a hint, of each owner or of one", async (store) => {
+  it("lists the sessions under a hint, for every owner or for one", async (store) => {
     const made = [];
     for (const owner of ["alice", "bob"]) {
       const turn = await keepSession(store, { owner });
@@ -125,7 +125,7 @@ export function describeLoose(it: It): void {
     assert.deepEqual(await list(undefined, "user:ann"), ["conv_alice"]);
   });
 
-  it("gives a session its hint again when the archive is taken in once more and the hint is free", async (store) => {
+  it("gives a session its hint back when the archive is imported again and the hint is free", async (store) => {
     const [first, second] = await keepThread(store, 2);
     const records = await gather(store.exportRecords());
     await store.deleteSession("alice", first!.session!);

@@ -1,4 +1,4 @@
-/** What no archive can bring into any store: something of one owner that leads to what is another's. */
+/** What no archive can bring into a store: a record of one owner that refers to another's. */
 import assert from "node:assert/strict";
 import type { ArchiveRecord, StoredTurn } from "../../src/core/store.ts";
 import type { It } from "./contract-said.ts";
@@ -20,7 +20,7 @@ export function describeOwners(it: It): void {
     ["in the store", true],
     ["in the same archive", false],
   ] as const) {
-    it(`takes in nothing of an archive that leads from one owner to what another has ${where}`, async (store) => {
+    it(`imports nothing from an archive that refers from one owner to what another has ${where}`, async (store) => {
       const session = newSessionId();
       const secret = makeTurn({ session });
       if (isThere) await store.commit({ turns: [secret], session: toCreate(secret, "hint") });
@@ -44,12 +44,12 @@ export function describeOwners(it: It): void {
     });
   }
 
-  it("takes in a session whose tip is its owner's in no session, as it is when the turns after it were deleted", async (store) => {
-    const loose = makeTurn({});
-    const session = makeSession({ tip: loose.id });
+  it("imports a session whose tip is a sessionless turn of its owner, as after the turns behind it were deleted", async (store) => {
+    const sessionless = makeTurn({});
+    const session = makeSession({ tip: sessionless.id });
     const [first] = await gather(store.exportRecords());
-    await store.importRecords(replay([first!, session, toRecord(loose)]));
-    assert.equal((await store.readSession(session.id))?.tip, loose.id);
+    await store.importRecords(replay([first!, session, toRecord(sessionless)]));
+    assert.equal((await store.readSession(session.id))?.tip, sessionless.id);
     const gone = makeSession({ tip: newTurnId() });
     await store.importRecords(replay([first!, gone]));
     assert.deepEqual(
@@ -58,7 +58,7 @@ export function describeOwners(it: It): void {
     );
   });
 
-  it("takes in a turn that follows one of another session of its owner", async (store) => {
+  it("imports a turn that follows one of another session of its owner", async (store) => {
     const [root] = await keepThread(store, 1);
     const session = makeSession({});
     const turn = makeTurn({ session: session.id, parent: root!.id });
@@ -72,7 +72,7 @@ export function describeOwners(it: It): void {
     await keepBelow(store, turn, {});
   });
 
-  it("leaves a session as it is that an archive has under another owner's name", async (store) => {
+  it("leaves a session unchanged that an archive lists under another owner", async (store) => {
     const conversation = makeConversation({});
     await store.createSession(conversation);
     const [first] = await gather(store.exportRecords());
@@ -81,8 +81,8 @@ export function describeOwners(it: It): void {
     const same = makeSession({ id: conversation.id, owner: "bob", hint: newDigest(), tip: own.id });
     await store.importRecords(replay([first!, same, toRecord(own)]));
     assert.deepStrictEqual(await store.readSession(conversation.id), before);
-    const kept = (await gather(store.exportRecords(conversation.id))).find(({ type }) => type === "session");
-    assert.deepEqual(kept?.type === "session" && [kept.owner, kept.hint], ["alice", undefined]);
+    const exported = (await gather(store.exportRecords(conversation.id))).find(({ type }) => type === "session");
+    assert.deepEqual(exported?.type === "session" && [exported.owner, exported.hint], ["alice", undefined]);
   });
 }
 

@@ -1,4 +1,6 @@
-/** What every store must know of what was said: shown turns, callers that show their history, threads found by it. */
+/**
+ * What every store must know of the content: shown turns, callers that resend their history, and finding threads by it.
+ */
 import assert from "node:assert/strict";
 import type { SessionStore } from "../../src/core/store.ts";
 import {
@@ -17,13 +19,13 @@ import {
 
 export type It = (sentence: string, run: (store: SessionStore, clock: Clock) => Promise<void>) => void;
 
-/** The store's clock, to be turned by hand. */
+/** The store's clock, set by hand. */
 export interface Clock {
   time: Date;
 }
 
 export function describeTwoTurns(it: It): void {
-  it("keeps what was shown and the turn that follows it together, and the tip is the second", async (store) => {
+  it("stores a shown history and the turn that follows it together, and the tip is the second", async (store) => {
     const [shown, turn] = makePair({ session: newSessionId() });
     assert.equal(await store.commit({ turns: [shown, turn], session: toCreate(turn, "hint") }), true);
     assert.equal((await store.findSession("alice", "hint"))?.tip, turn.id);
@@ -34,7 +36,7 @@ export function describeTwoTurns(it: It): void {
     assert.deepStrictEqual(await readTurns(store, last.id), [shown, turn, next, last]);
   });
 
-  it("keeps two turns as a branch and leaves the tip where it was", async (store) => {
+  it("stores two turns as a branch and leaves the tip unchanged", async (store) => {
     const [first, second] = await keepThread(store, 2);
     const pair = makePair({ session: first!.session, parent: first!.id });
     assert.equal(await store.commit({ turns: pair, session: toMove(pair[1], first!.id, "branch") }), true);
@@ -42,13 +44,13 @@ export function describeTwoTurns(it: It): void {
     assert.deepStrictEqual(await readTurns(store, pair[1].id), [first, ...pair]);
   });
 
-  it("keeps two turns of no session", async (store) => {
+  it("stores two sessionless turns", async (store) => {
     const pair = makePair({});
     assert.equal(await store.commit({ turns: pair }), true);
     assert.deepStrictEqual(await readTurns(store, pair[1].id), pair);
   });
 
-  it("refuses two turns together when the tip has moved, the first one's parent is gone or the hint is taken", async (store) => {
+  it("refuses two turns together when the tip has moved, the parent of the first is missing or the hint is taken", async (store) => {
     const [first, second] = await keepThread(store, 2);
     const late = makePair({ session: first!.session, parent: first!.id });
     const orphans = makePair({ session: first!.session, parent: newTurnId() });
@@ -65,7 +67,7 @@ export function describeTwoTurns(it: It): void {
     assert.equal((await store.findSession("alice", "hint"))?.tip, second!.id);
   });
 
-  it("keeps neither of two turns when the second is kept already", async (store) => {
+  it("stores neither of two turns when the second is already stored", async (store) => {
     const [first] = await keepThread(store, 1);
     const shown = makeTurn({ session: first!.session, digest: newDigest() });
     const again = { ...first!, parent: shown.id };
@@ -78,14 +80,14 @@ export function describeTwoTurns(it: It): void {
 }
 
 export function describeResends(it: It): void {
-  it("knows from its first turn on that a session's callers show their history", async (store) => {
+  it("records with the first turn that a session's callers resend their history", async (store) => {
     const turn = makeTurn({ session: newSessionId() });
     await store.commit({ turns: [turn], session: { ...toCreate(turn, "hint"), resends: true } });
     assert.equal((await store.findSession("alice", "hint"))?.resends, true);
     assert.equal((await store.readSession(turn.session!))?.resends, true);
   });
 
-  it("does not forget that a session's callers show their history", async (store) => {
+  it("does not forget that a session's callers resend their history", async (store) => {
     const [first] = await keepThread(store, 1);
     let parent = first!.id;
     for (const [resends, expected] of [
@@ -106,7 +108,7 @@ export function describeResends(it: It): void {
     assert.equal((await store.readSession(first!.session!))?.resends, true);
   });
 
-  it("learns that callers show their history from a branch, and not from a refused turn", async (store) => {
+  it("learns from a branch that callers resend their history, but not from a refused turn", async (store) => {
     const [first, second] = await keepThread(store, 2);
     for (const otherwise of ["refuse", "branch"] as const) {
       const turn = makeTurn({ session: first!.session, parent: first!.id });
@@ -117,7 +119,7 @@ export function describeResends(it: It): void {
     }
   });
 
-  it("keeps a turn whose tip has moved as a branch where callers show their history, if that is wanted", async (store) => {
+  it("stores a turn whose tip has moved as a branch where callers resend their history, if requested", async (store) => {
     const [first, second] = await keepThread(store, 2);
     for (const resends of [false, true]) {
       const shown = makeTurn({ session: first!.session, parent: first!.id });
@@ -150,7 +152,7 @@ export function describeSearch(it: It): void {
     }
   });
 
-  it("prefers, among turns with one digest, one that nothing follows, and then the newest", async (store) => {
+  it("prefers, among turns with one digest, one without followers, and then the newest", async (store) => {
     const [root] = await keepThread(store, 1);
     const digest = newDigest();
     const find = (digests: readonly string[]) => store.findByDigest(root!.session!, digests);
@@ -169,7 +171,7 @@ export function describeSearch(it: It): void {
     }
   });
 
-  it("tells the eight newest turns with one digest, the newest first, and whether anything follows them", async (store) => {
+  it("returns the eight newest turns with one digest, the newest first, and whether they have followers", async (store) => {
     const [root] = await keepThread(store, 1);
     const digest = newDigest();
     const find = () => store.findTwins(root!.session!, "digest", digest);
@@ -185,7 +187,7 @@ export function describeSearch(it: It): void {
     assert.deepStrictEqual(await store.findTwins(newSessionId(), "digest", digest), []);
   });
 
-  it("finds by digest and by exchange only what was said in the session", async (store) => {
+  it("finds by digest and by exchange only turns of the session", async (store) => {
     const [root] = await keepThread(store, 1);
     const marks = { digest: newDigest(), exchange: newDigest() };
     const turn = await keepBelow(store, root!, marks);
@@ -211,7 +213,7 @@ export function describeSearch(it: It): void {
     assert.deepEqual(await findByExchange(store, turn.session!, marked.exchange), [turn.id]);
   });
 
-  it("tells the eight newest turns that end with an exchange, the newest first", async (store) => {
+  it("returns the eight newest turns that end with an exchange, the newest first", async (store) => {
     const [root] = await keepThread(store, 1);
     const exchange = newDigest();
     const ids: string[] = [];
@@ -222,7 +224,7 @@ export function describeSearch(it: It): void {
     }
   });
 
-  it("leaves turns that came to nothing out of what was said", async (store) => {
+  it("ignores failed turns in searches and thread counts", async (store) => {
     const [root] = await keepThread(store, 1);
     const turn = await keepBelow(store, root!, { digest: newDigest() });
     for (const parent of [undefined, turn.id]) {

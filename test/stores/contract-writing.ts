@@ -19,17 +19,17 @@ import { withoutTold } from "../../src/stores/paths.ts";
 const failure = { code: "draining", message: "The gateway was stopped." } as const;
 
 export function describeKeys(it: It): void {
-  it("finds a turn again by its owner's idempotency key", async (store, clock) => {
+  it("finds a turn by its owner's idempotency key", async (store, clock) => {
     const turn = makeTurn({});
     assert.equal(await store.findKey("alice", "key"), undefined);
     await store.commit({ turns: [turn], key: { key: "key", fingerprint: "print" } });
-    const kept = { fingerprint: "print", turnId: turn.id, createdAt: clock.time };
-    assert.deepStrictEqual(await store.findKey("alice", "key"), kept);
+    const record = { fingerprint: "print", turnId: turn.id, createdAt: clock.time };
+    assert.deepStrictEqual(await store.findKey("alice", "key"), record);
     assert.equal(await store.findKey("bob", "key"), undefined);
     assert.equal(await store.findKey("alice", "another"), undefined);
   });
 
-  it("keeps a key with the second of two turns, and none of a refused turn", async (store) => {
+  it("stores a key with the second of two turns, and none for a refused turn", async (store) => {
     const pair = makePair({});
     await store.commit({ turns: pair, key: { key: "pair", fingerprint: "print" } });
     assert.equal((await store.findKey("alice", "pair"))?.turnId, pair[1].id);
@@ -38,22 +38,22 @@ export function describeKeys(it: It): void {
     assert.equal(await store.findKey("alice", "orphan"), undefined);
   });
 
-  it("puts a newer record of a key in the place of the older one", async (store, clock) => {
+  it("replaces an older record of a key with a newer one", async (store, clock) => {
     const [first, second] = [makeTurn({}), makeTurn({})];
     await store.commit({ turns: [first], key: { key: "key", fingerprint: "one" } });
     clock.time = new Date(+clock.time + 1_000);
     await store.commit({ turns: [second], key: { key: "key", fingerprint: "two" } });
-    const kept = { fingerprint: "two", turnId: second.id, createdAt: clock.time };
-    assert.deepStrictEqual(await store.findKey("alice", "key"), kept);
+    const record = { fingerprint: "two", turnId: second.id, createdAt: clock.time };
+    assert.deepStrictEqual(await store.findKey("alice", "key"), record);
     await store.deleteTurn("alice", first.id);
-    assert.deepStrictEqual(await store.findKey("alice", "key"), kept);
+    assert.deepStrictEqual(await store.findKey("alice", "key"), record);
     await store.deleteTurn("alice", second.id);
     assert.equal(await store.findKey("alice", "key"), undefined);
   });
 }
 
 export function describeBackground(it: It): void {
-  it("knows a running turn by its id and key, and puts the finished one in its place", async (store) => {
+  it("finds a running turn by its id and key, and replaces it with the finished one", async (store) => {
     const [first] = await keepThread(store, 1);
     const running = makeTurn({ status: "running", output: [], usage: undefined, told: makeTold({ memo: "memo" }) });
     await store.begin(running, { key: "key", fingerprint: "print" });
@@ -76,7 +76,7 @@ export function describeBackground(it: It): void {
     assert.equal(await store.endRunning(failure, new Date()), 0);
   });
 
-  it("counts a turn of the background as arrived when it is finished", async (store) => {
+  it("orders a background turn by when it finished", async (store) => {
     const session = newSessionId();
     const digest = newDigest();
     const running = makeTurn({ status: "running" });
@@ -88,14 +88,14 @@ export function describeBackground(it: It): void {
     assert.equal((await store.findByDigest(session, [digest]))?.id, done.id);
   });
 
-  it("keeps what was shown before a turn of the background with it", async (store) => {
+  it("stores a shown history together with the background turn after it", async (store) => {
     const [shown, turn] = makePair({ session: newSessionId() });
     await store.begin({ ...turn, status: "running", session: undefined, parent: undefined });
     assert.equal(await store.commit({ turns: [shown, turn], session: toCreate(turn, "hint"), begun: true }), true);
     assert.deepStrictEqual(await readTurns(store, turn.id), [shown, turn]);
   });
 
-  it("reads a turn as it ended, also for who has read it while it ran", async (store) => {
+  it("returns a turn as it ended, even after it was read while it ran", async (store) => {
     for (const status of ["completed", "failed"] as const) {
       const running = makeTurn({ status: "running", output: [], usage: undefined });
       await store.begin(running);
@@ -109,7 +109,7 @@ export function describeBackground(it: It): void {
     }
   });
 
-  it("refuses to finish a running turn that is gone, is over already or is another owner's", async (store) => {
+  it("refuses to finish a running turn that was deleted, is already over or is another owner's", async (store) => {
     const running = makeTurn({ status: "running" });
     await store.begin(running);
     const done = { ...running, status: "completed" } as const;
@@ -125,7 +125,7 @@ export function describeBackground(it: It): void {
     assert.deepStrictEqual(await store.findTurn("alice", over.id), over);
   });
 
-  it("lets nothing follow a turn that is running or came to nothing", async (store) => {
+  it("accepts no follower of a running or failed turn", async (store) => {
     for (const status of ["running", "failed", "cancelled"] as const) {
       const turn = makeTurn({ status: "running" });
       await store.begin(turn);
@@ -137,7 +137,7 @@ export function describeBackground(it: It): void {
     }
   });
 
-  it("keeps how a turn of the background ended, even when its place was deleted in the meantime", async (store) => {
+  it("stores how a background turn ended, even if its place was deleted in the meantime", async (store) => {
     const [first] = await keepThread(store, 1);
     const running = makeTurn({ status: "running" });
     await store.begin(running);
@@ -148,7 +148,7 @@ export function describeBackground(it: It): void {
     assert.deepStrictEqual(await store.findTurn("alice", running.id), outside);
   });
 
-  it("ends every running turn as failed, and says how many there were", async (store) => {
+  it("ends every running turn as failed, and returns how many there were", async (store) => {
     const endedAt = new Date("2026-02-04T00:00:00.000Z");
     const [one, other] = [
       makeTurn({ status: "running" }),
@@ -168,7 +168,7 @@ export function describeBackground(it: It): void {
     assert.equal(await store.endRunning(failure, endedAt), 0);
   });
 
-  it("ends only those running turns that are left", async (store) => {
+  it("ends only those running turns that are abandoned", async (store) => {
     const [live, left] = [makeTurn({ status: "running" }), makeTurn({ status: "running" })];
     await store.begin(live);
     await store.begin(left);
@@ -186,7 +186,7 @@ export function describeBackground(it: It): void {
     assert.equal((await store.findTurn("alice", left.id))?.status, "failed");
   });
 
-  it("rejects a running turn that is kept already", async (store) => {
+  it("rejects a running turn that is already stored", async (store) => {
     const turn = makeTurn({ status: "running" });
     await store.begin(turn);
     await assert.rejects(store.begin(turn));

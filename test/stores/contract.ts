@@ -1,12 +1,12 @@
-/** What every store must do, told once: each store's test file runs it with its own way of opening one. */
+/** What every store must do, defined once: each store's test file runs it with its own way of opening one. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { SessionStore, StoredTurn } from "../../src/core/store.ts";
 import { describeArchive, describeConversations } from "./contract-archive.ts";
 import { describeExport } from "./contract-export.ts";
-import { describeThreadsLeft } from "./contract-left.ts";
+import { describeAbandonedThreads } from "./contract-left.ts";
 import { describeDeletion, describePrune } from "./contract-letting-go.ts";
-import { describeLoose } from "./contract-operator.ts";
+import { describeSessionless } from "./contract-operator.ts";
 import { describeOwners } from "./contract-owners.ts";
 import { describeBackground, describeKeys } from "./contract-writing.ts";
 import { type Clock, describeResends, describeSearch, describeTwoTurns } from "./contract-said.ts";
@@ -43,7 +43,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
   }
 
   describe(name, () => {
-    it("knows nothing before the first commit", async (store) => {
+    it("finds nothing before the first commit", async (store) => {
       await store.check();
       assert.equal(await store.findSession("alice", "hint"), undefined);
       assert.equal(await store.findTurn("alice", newTurnId()), undefined);
@@ -54,37 +54,37 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       assert.equal(await store.countThreads(newSessionId()), 0);
     });
 
-    it("gives a turn back as it was kept", async (store) => {
+    it("returns a turn as it was stored", async (store) => {
       const turn = makeTurn({ input: everyItem, output: everyItem, status: "incomplete" });
       assert.equal(await store.commit({ turns: [turn] }), true);
       assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
       assert.deepStrictEqual(await readTurns(store, turn.id), [turn]);
     });
 
-    it("gives back what the caller was told, with its dates, its pieces and its memo", async (store) => {
+    it("returns what was sent to the caller, with its dates, its pieces and its memo", async (store) => {
       for (const told of [makeTold({}), fullTold]) {
         const turn = makeTurn({ told, gap: true });
         await store.commit({ turns: [turn] });
         assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
-        // A path is what was said, not how it was told.
+        // A path contains the content, not how it was sent.
         assert.deepStrictEqual(await readTurns(store, turn.id), [withoutTold(turn)]);
       }
     });
 
-    it("keeps a turn without items, without usage and without parent", async (store) => {
+    it("stores a turn without items, without usage and without parent", async (store) => {
       const turn = makeTurn({ input: [], output: [], usage: undefined });
       await store.commit({ turns: [turn] });
       assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
     });
 
-    it("keeps a turn that was only shown, with its digests", async (store) => {
+    it("stores a turn that was only shown, with its digests", async (store) => {
       const turn = makeTurn({ output: [], status: "shown", digest: newDigest(), exchange: newDigest() });
       await store.commit({ turns: [turn] });
       assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
       assert.deepStrictEqual(await readTurns(store, turn.id), [turn]);
     });
 
-    it("keeps a turn of a megabyte", async (store) => {
+    it("stores a turn of a megabyte", async (store) => {
       const turn = makeTurn({ output: [{ type: "message", role: "assistant", content: "ü€𝄞x".repeat(100_000) }] });
       await store.commit({ turns: [turn] });
       assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
@@ -112,7 +112,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       assert.equal(await store.findSession("alice", "user-2"), undefined);
     });
 
-    it("keeps the sessions of two owners under one hint apart", async (store) => {
+    it("keeps the sessions of two owners under one hint separate", async (store) => {
       const ofAlice = makeTurn({ owner: "alice", session: newSessionId() });
       const ofBob = makeTurn({ owner: "bob", session: newSessionId() });
       await store.commit({ turns: [ofAlice], session: toCreate(ofAlice, "same") });
@@ -135,14 +135,14 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       });
     }
 
-    it("moves the tip to each turn that expected the one before it", async (store) => {
+    it("moves the tip to each turn that expected the previous one", async (store) => {
       const thread = await keepThread(store, 3);
       assert.equal((await store.findSession("alice", "hint"))?.tip, thread[2]?.id);
       assert.deepStrictEqual(await readTurns(store, thread[2]!.id), thread);
       assert.deepStrictEqual(await readTurns(store, thread[1]!.id), thread.slice(0, 2));
     });
 
-    it("keeps nothing of a refused turn whose expected tip has moved", async (store) => {
+    it("stores nothing of a refused turn whose expected tip has moved", async (store) => {
       const [first, second] = await keepThread(store, 2);
       const late = makeTurn({ session: first!.session, parent: first!.id });
       const move = toMove(late, first!.id, "refuse");
@@ -152,7 +152,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       assert.equal((await store.findSession("alice", "hint"))?.tip, second!.id);
     });
 
-    it("keeps a branch and leaves the tip where it was", async (store) => {
+    it("stores a branch and leaves the tip unchanged", async (store) => {
       const [first, second] = await keepThread(store, 2);
       const branch = makeTurn({ session: first!.session, parent: first!.id });
       assert.equal(await store.commit({ turns: [branch], session: toMove(branch, first!.id, "branch") }), true);
@@ -161,23 +161,23 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       assert.deepStrictEqual(await readTurns(store, second!.id), [first, second]);
     });
 
-    it("lets exactly one of two turns win that expect the same tip in one tick", async (store) => {
+    it("accepts exactly one of two turns that expect the same tip in one tick", async (store) => {
       const [first] = await keepThread(store, 1);
       const rivals = [1, 2].map(() => makeTurn({ session: first!.session, parent: first!.id }));
-      const kept = await Promise.all(
+      const results = await Promise.all(
         rivals.map((turn) => store.commit({ turns: [turn], session: toMove(turn, first!.id, "refuse") })),
       );
-      assert.deepEqual(kept, [true, false]);
+      assert.deepEqual(results, [true, false]);
       assert.equal((await store.findSession("alice", "hint"))?.tip, rivals[0]!.id);
       assert.equal(await store.findTurn("alice", rivals[1]!.id), undefined);
     });
 
-    it("makes one session when two turns create it in one tick", async (store) => {
+    it("creates one session when two turns create it in one tick", async (store) => {
       const rivals = [1, 2].map(() => makeTurn({ session: newSessionId() }));
-      const kept = await Promise.all(
+      const results = await Promise.all(
         rivals.map((turn) => store.commit({ turns: [turn], session: toCreate(turn, "hint") })),
       );
-      assert.deepEqual(kept, [true, false]);
+      assert.deepEqual(results, [true, false]);
       assert.deepStrictEqual(await store.findSession("alice", "hint"), {
         id: rivals[0]!.session,
         owner: "alice",
@@ -187,19 +187,19 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       assert.equal(await store.findTurn("alice", rivals[1]!.id), undefined);
     });
 
-    it("lets a turn follow the one committed just before it in the same tick", async (store) => {
+    it("accepts a turn that follows the one committed just before it in the same tick", async (store) => {
       const session = newSessionId();
       const first = makeTurn({ session });
       const second = makeTurn({ session, parent: first.id });
-      const kept = await Promise.all([
+      const results = await Promise.all([
         store.commit({ turns: [first], session: toCreate(first, "hint") }),
         store.commit({ turns: [second], session: toMove(second, first.id, "refuse") }),
       ]);
-      assert.deepEqual(kept, [true, true]);
+      assert.deepEqual(results, [true, true]);
       assert.deepStrictEqual(await readTurns(store, second.id), [first, second]);
     });
 
-    it("keeps a chain of turns that belongs to no session", async (store) => {
+    it("stores a chain of sessionless turns", async (store) => {
       const first = makeTurn({});
       const second = makeTurn({ parent: first.id });
       await store.commit({ turns: [first] });
@@ -207,28 +207,28 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       assert.deepStrictEqual(await readTurns(store, second.id), [first, second]);
     });
 
-    it("keeps no turn of a session that is not there or is another owner's", async (store) => {
+    it("stores no turn of a session that does not exist or is another owner's", async (store) => {
       const [first] = await keepThread(store, 1);
       const stray = makeTurn({ session: newSessionId() });
-      const strange = makeTurn({ owner: "bob", session: first!.session });
+      const foreign = makeTurn({ owner: "bob", session: first!.session });
       for (const otherwise of ["refuse", "branch"] as const) {
         assert.equal(await store.commit({ turns: [stray], session: toMove(stray, undefined, otherwise) }), false);
-        assert.equal(await store.commit({ turns: [strange], session: toMove(strange, first!.id, otherwise) }), false);
+        assert.equal(await store.commit({ turns: [foreign], session: toMove(foreign, first!.id, otherwise) }), false);
       }
       assert.equal(await store.commit({ turns: [stray] }), false);
       assert.equal(await store.findTurn("alice", stray.id), undefined);
-      assert.equal(await store.findTurn("bob", strange.id), undefined);
+      assert.equal(await store.findTurn("bob", foreign.id), undefined);
       assert.equal((await store.findSession("alice", "hint"))?.tip, first!.id);
     });
 
-    it("does not bring back a session whose expected tip is gone with it", async (store) => {
+    it("does not restore a session that was deleted together with the expected tip", async (store) => {
       const turn = makeTurn({ session: newSessionId() });
       const move = { ...toCreate(turn, "hint"), expectedTip: newTurnId() };
       assert.equal(await store.commit({ turns: [turn], session: move }), false);
       assert.equal(await store.findSession("alice", "hint"), undefined);
     });
 
-    it("keeps no turn whose parent is not there or is another owner's", async (store) => {
+    it("stores no turn whose parent does not exist or is another owner's", async (store) => {
       const ofBob = makeTurn({ owner: "bob" });
       await store.commit({ turns: [ofBob] });
       for (const parent of [newTurnId(), ofBob.id]) {
@@ -238,7 +238,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       }
     });
 
-    it("rejects a turn that is kept already, and keeps its neighbours of the same tick", async (store) => {
+    it("rejects a turn that is already stored, and stores the others of the same tick", async (store) => {
       const [first, second] = await keepThread(store, 2);
       const again: StoredTurn = { ...first!, parent: second!.id };
       const before = makeTurn({});
@@ -265,14 +265,14 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
     describeBackground(it);
     describeDeletion(it);
     describePrune(it);
-    describeThreadsLeft(it);
+    describeAbandonedThreads(it);
     describeConversations(it);
     describeArchive(it);
     describeExport(it);
     describeOwners(it);
-    describeLoose(it);
+    describeSessionless(it);
 
-    it("makes the secret of its seals when it is first asked for, and tells the same ever after", async (store) => {
+    it("creates the key of its seals on first use, and returns the same afterwards", async (store) => {
       const [one, ...others] = await store.sealKeys();
       assert.equal(Buffer.from(one, "base64url").length, 32);
       assert.deepEqual(others, []);
@@ -288,7 +288,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       );
     });
 
-    test("keeps what was committed before it closes, and refuses everything after", async () => {
+    test("stores what was committed before it closes, and refuses everything after", async () => {
       const store = await open();
       const turn = makeTurn({});
       const committed = store.commit({ turns: [turn] });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after } from "node:test";
 
-/** Names a new file each time, in a folder that is not there yet; all are deleted after the tests. */
+/** Returns a new file name each time, in a folder that does not exist yet; all are deleted after the tests. */
 export function createFiles(): () => string {
   const folder = mkdtempSync(join(tmpdir(), "portico-"));
   after(() => rmSync(folder, { recursive: true }));
@@ -13,7 +13,7 @@ export function createFiles(): () => string {
   return () => join(folder, String((files += 1)), "sessions.db");
 }
 
-/** The column `value` of the one row of a query. */
+/** The column `value` of the only row of a query. */
 export function look(file: string, query: string): unknown {
   const database = new DatabaseSync(file, { readOnly: true });
   try {
@@ -23,7 +23,7 @@ export function look(file: string, query: string): unknown {
   }
 }
 
-/** A file as a program leaves it that is killed in the middle of a transaction, with its journal beside it. */
+/** A file as left by a program that was killed in a transaction, with its journal beside it. */
 export function writeUnfinished(file: string): void {
   const database = new DatabaseSync(`${file}.running`);
   database.exec("CREATE TABLE songs (name TEXT); PRAGMA cache_size = 1; BEGIN");

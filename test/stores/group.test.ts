@@ -3,13 +3,13 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { createGroup } from "../../src/stores/sqlite/group.ts";
 
-const unhurried = { pause: () => undefined, noteWrite: () => {} };
+const noCheckpoints = { pause: () => undefined, noteWrite: () => {} };
 
-test("a group keeps nothing of a tick in which the disk is full, and goes on when there is room again", async () => {
+test("a group stores nothing of a tick in which the disk is full, and continues when there is room again", async () => {
   const database = new DatabaseSync(":memory:");
   database.exec("CREATE TABLE pages (bytes BLOB); PRAGMA max_page_count = 20");
   const insert = database.prepare("INSERT INTO pages VALUES (zeroblob(?))");
-  const group = createGroup(database, unhurried);
+  const group = createGroup(database, noCheckpoints);
   const add = (size: number) => group.add(() => insert.run(size).changes === 1);
   const outcomes = await Promise.allSettled([add(1), add(1_000_000), add(1)]);
   for (const outcome of outcomes) {
@@ -25,10 +25,10 @@ test("a group keeps nothing of a tick in which the disk is full, and goes on whe
   database.close();
 });
 
-test("a group undoes the whole tick when the database fails for a reason that is not an entry's own", async () => {
+test("a group undoes the whole tick when the database fails for a reason that is not one entry's own", async () => {
   const database = new DatabaseSync(":memory:");
   database.exec("CREATE TABLE entries (name TEXT)");
-  const group = createGroup(database, unhurried);
+  const group = createGroup(database, noCheckpoints);
   const add = (statement: string) =>
     group.add(() => {
       database.exec(statement);
@@ -42,46 +42,46 @@ test("a group undoes the whole tick when the database fails for a reason that is
   database.close();
 });
 
-test("a group keeps the neighbours of entries that are wrong in themselves", async () => {
+test("a group stores the other entries of a tick when some are invalid", async () => {
   const database = new DatabaseSync(":memory:");
   database.exec("CREATE TABLE entries (number INTEGER PRIMARY KEY, bytes BLOB)");
-  const group = createGroup(database, unhurried);
+  const group = createGroup(database, noCheckpoints);
   const values = ["1, ''", "1, 'again'", "2, zeroblob(2000000000)", "'three', ''", "4, ''"];
   const outcomes = await Promise.allSettled(
     values.map((each) => group.add(() => database.exec(`INSERT INTO entries VALUES (${each})`))),
   );
-  const kept = ["fulfilled", "rejected", "rejected", "rejected", "fulfilled"];
+  const expected = ["fulfilled", "rejected", "rejected", "rejected", "fulfilled"];
   assert.deepEqual(
     outcomes.map(({ status }) => status),
-    kept,
+    expected,
   );
   assert.equal(database.prepare("SELECT count(*) AS count FROM entries").get()?.count, 2);
   database.close();
 });
 
-test("a group tells of its works in their order, once they are durable and before anyone hears of them", async () => {
+test("a group runs its callbacks in order, once the entries are durable and before any promise resolves", async () => {
   const database = new DatabaseSync(":memory:");
   database.exec("CREATE TABLE entries (name TEXT PRIMARY KEY)");
   const insert = database.prepare("INSERT INTO entries VALUES (?)");
-  const group = createGroup(database, unhurried);
-  const heard: string[] = [];
+  const group = createGroup(database, noCheckpoints);
+  const events: string[] = [];
   const add = (name: string) =>
     group
       .add(
         () => insert.run(name),
-        () => heard.push(`${name} is ${database.isTransaction ? "written" : "durable"}`),
+        () => events.push(`${name} is ${database.isTransaction ? "written" : "durable"}`),
       )
-      .then(() => heard.push(`${name} is told`));
+      .then(() => events.push(`${name} is told`));
   const outcomes = await Promise.allSettled([add("one"), add("one"), add("two")]);
   assert.deepEqual(
     outcomes.map(({ status }) => status),
     ["fulfilled", "rejected", "fulfilled"],
   );
-  assert.deepEqual(heard, ["one is durable", "two is durable", "one is told", "two is told"]);
+  assert.deepEqual(events, ["one is durable", "two is durable", "one is told", "two is told"]);
   database.close();
 });
 
-test("a group waits while the log is brought to its end, keeps all that came in the meantime together, and tells that it wrote", async () => {
+test("a group waits for a checkpoint, writes everything that arrived meanwhile together, and reports the write", async () => {
   const database = new DatabaseSync(":memory:");
   database.exec("CREATE TABLE entries (name TEXT)");
   const insert = database.prepare("INSERT INTO entries VALUES ('kept')");

@@ -15,7 +15,7 @@ import type {
   Told,
 } from "../../src/core/store.ts";
 
-/** Commits a turn below another one, in its session and beside its tip. */
+/** Commits a turn below another one, in its session, without moving the tip. */
 export async function keepBelow(
   store: SessionStore,
   parent: StoredTurn,
@@ -26,7 +26,7 @@ export async function keepBelow(
   return turn;
 }
 
-/** Commits a thread outside of sessions. */
+/** Commits a sessionless thread. */
 export async function keepLoose(store: SessionStore, length: number, createdAt: Date): Promise<StoredTurn[]> {
   let parent: string | undefined;
   const turns = Array.from({ length }, () => {
@@ -43,7 +43,7 @@ export async function readTurns(store: SessionStore, turnId: string): Promise<re
   return turnsOf(await store.readPath(turnId));
 }
 
-/** What was shown, with what is wanted of it, and the turn that follows it. */
+/** A shown history, with the given fields, and the turn that follows it. */
 export function makePair(wanted: Partial<StoredTurn>): [StoredTurn, StoredTurn] {
   const shown = makeTurn({ ...wanted, output: [], status: "shown", usage: undefined });
   return [shown, makeTurn({ session: shown.session, parent: shown.id })];
@@ -61,8 +61,8 @@ export async function keepThread(store: SessionStore, length: number): Promise<S
     const move = parent === undefined ? toCreate(turn, "hint") : toMove(turn, parent, "refuse");
     commits.push(store.commit({ turns: [turn], session: move }));
   }
-  const kept = await Promise.all(commits);
-  assert.ok(kept.every(Boolean));
+  const results = await Promise.all(commits);
+  assert.ok(results.every(Boolean));
   return thread;
 }
 
@@ -118,7 +118,7 @@ export function makeConversation(wanted: Partial<Conversation>): Conversation {
   return { id: newSessionId(), owner: "alice", createdAt, metadata: {}, tip: undefined, resends: false, ...wanted };
 }
 
-/** Commits a turn that makes a session of its own, under a hint of its own. */
+/** Commits a turn that creates its own session, under its own hint. */
 export async function keepSession(store: SessionStore, wanted: Partial<StoredTurn>): Promise<StoredTurn> {
   const turn = makeTurn({ session: newSessionId(), ...wanted });
   assert.equal(await store.commit({ turns: [turn], session: toCreate(turn, `hint of ${turn.id}`) }), true);
@@ -130,7 +130,7 @@ export async function findByExchange(store: SessionStore, session: string, excha
   return (await store.findTwins(session, "exchange", exchange)).map(({ id }) => id);
 }
 
-/** Prunes until nothing more is to do. */
+/** Prunes until nothing is left to do. */
 export async function pruneAll(store: SessionStore, rules: PruneRules): Promise<Pruned & { readonly calls: number }> {
   let [sessions, turns, calls] = [0, 0, 0];
   for (;;) {
@@ -176,7 +176,7 @@ export function newTurnId(): string {
   return `resp_${newHex()}${newHex().slice(0, 16)}`;
 }
 
-/** 32 digits. Node has their chance in stock, which bytes are not. */
+/** 32 digits. Node keeps a supply of random UUIDs, but not of random bytes. */
 function newHex(): string {
   return randomUUID().replaceAll("-", "");
 }

@@ -31,7 +31,7 @@ test("sqlite: with a relative path is refused", async () => {
   await assert.rejects(openStore("sqlite:"), /absolute path/);
 });
 
-test("an unknown store is refused with the known ones, and without what may be a password", async () => {
+test("an unknown store is refused with the list of known ones, and without what may be a password", async () => {
   for (const url of ["floppy://user:secret@host", "secret", ""]) {
     await assert.rejects(
       openStore(url),
@@ -41,7 +41,7 @@ test("an unknown store is refused with the known ones, and without what may be a
   }
 });
 
-test("a URL of Redis that cannot be one is refused with the form, and without its password", async () => {
+test("an invalid Redis URL is refused with the expected form, and without its password", async () => {
   for (const rest of [
     "",
     "/",
@@ -73,7 +73,7 @@ for (const [message, code, remedy] of [
   ["NOPERM this user has no permissions", undefined, /its keys, its channels and all commands that are not dangerous/],
   ["read ECONNRESET", "ECONNRESET", /whether it speaks TLS \(rediss:\/\/\)/],
 ] as const) {
-  test(`what to do about a Redis that cannot be opened is told: ${code ?? message}`, () => {
+  test(`the error for a Redis that cannot be opened contains a remedy: ${code ?? message}`, () => {
     assert.match(cannotOpen(Object.assign(new Error(message), { code }), "redis://host").message, remedy);
   });
 }
@@ -84,7 +84,7 @@ for (const [message, errcode, remedy] of [
   ["disk I/O error", 4874, /its disk is neither full nor failing/],
   ["unable to open database file", 14, /Check that the gateway's user may read and write it/],
 ] as const) {
-  test(`what to do about a file that cannot be opened is told: ${message}`, () => {
+  test(`the error for a file that cannot be opened contains a remedy: ${message}`, () => {
     assert.match(cannotOpenFile("/sessions.db", Object.assign(new Error(message), { errcode })).message, remedy);
   });
 }

@@ -4,10 +4,10 @@ import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { createRecent } from "../../src/stores/recent.ts";
 import { keepThread, makeTurn, readTurns } from "./making.ts";
 
-/** What a turn counts for beside the characters of its items. */
+/** What a turn counts for besides the characters of its items. */
 const beside = 1_000;
 
-test("recent turns stay within their bound, and the oldest go first", () => {
+test("recent turns stay within their limit, and the oldest are removed first", () => {
   const recent = createRecent(10_000);
   const [one, two, three] = [makeTurn({}), makeTurn({}), makeTurn({})];
   recent.add(one, 4_000 - beside);
@@ -23,16 +23,16 @@ test("recent turns stay within their bound, and the oldest go first", () => {
   assert.equal(recent.get(two.id), two);
 });
 
-test("recent turns that are short stay within their bound too, with the room that each takes beside its words", () => {
+test("short recent turns stay within their limit too, including the overhead of each", () => {
   const recent = createRecent(100_000);
   const turns = Array.from({ length: 1_000 }, () => makeTurn({}));
   for (const turn of turns) recent.add(turn, 10);
   const left = turns.filter(({ id }) => recent.get(id) !== undefined);
-  assert.ok(left.length <= 100, `${left.length} turns stay`);
+  assert.ok(left.length <= 100, `${left.length} turns remain`);
   assert.equal(left.at(-1), turns.at(-1));
 });
 
-test("recent turns of a session are forgotten together, and the paths of others stay when nothing was known of it", () => {
+test("recent turns of a session are forgotten together, and other paths remain when none of it was cached", () => {
   const recent = createRecent(100_000);
   const [one, two, three] = [makeTurn({ session: "a" }), makeTurn({ session: "b" }), makeTurn({})];
   for (const turn of [one, two, three]) recent.add(turn, 5_000 - beside);
@@ -49,7 +49,7 @@ test("recent turns of a session are forgotten together, and the paths of others 
   assert.equal(recent.path(one.id), undefined);
 });
 
-test("recent turns that were deleted are forgotten, and leave their room to others", () => {
+test("deleted recent turns are forgotten, and free their room for others", () => {
   const recent = createRecent(10_000);
   const [one, two, three] = [makeTurn({}), makeTurn({}), makeTurn({})];
   recent.add(one, 5_000 - beside);
@@ -68,7 +68,7 @@ test("recent turns that were deleted are forgotten, and leave their room to othe
   );
 });
 
-test("a path to recent turns goes with the first of them that goes", () => {
+test("a path of recent turns is forgotten with the first of them that is removed", () => {
   const recent = createRecent(10_000);
   const one = makeTurn({});
   const two = makeTurn({ parent: one.id });

@@ -1,4 +1,4 @@
-/** Whatever is done to two stores in one Redis, they do the same as one in memory. */
+/** Whatever is done to two stores in one Redis, they behave like one in memory. */
 import { test } from "node:test";
 import { createRedisStore } from "../../src/stores/redis.ts";
 import { countRuns } from "../sessions/histories.ts";
@@ -6,7 +6,7 @@ import { checkAlike } from "./alike.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 export function describeAlike(server: () => RedisServer): void {
-  test("two stores in one Redis answer and hold what one in memory does, whatever is done to them", async () => {
+  test("two stores in one Redis behave like one in memory, whatever is done to them", async () => {
     await checkAlike(countRuns(1 / 200), (options) => {
       const url = server().url();
       const open = () => createRedisStore({ url, warn: () => {}, ...options });

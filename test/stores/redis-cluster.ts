@@ -1,4 +1,4 @@
-/** A store in a Redis cluster: found from any node, and still there when another node has it. */
+/** A store in a Redis cluster: reachable through any node, and still available when it moves to another node. */
 import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
 import { after, before, describe, test, type TestContext } from "node:test";
@@ -12,7 +12,7 @@ import { keepSession, keepThread, makeTurn, readTurns, toMove } from "./making.t
 import { type RedisCluster, startCluster, until } from "./redis-nodes.ts";
 import type { RedisServer } from "./redis-server.ts";
 
-/** A machine that is busy may take its time. */
+/** Generous, as the machine may be busy. */
 const times = { leaseMs: 30_000, renewMs: 100, timeoutMs: 30_000, openingMs: 30_000, copyingMs: 20_000 };
 const hasty = { ...times, copyingMs: 200 };
 const never = new AbortController().signal;
@@ -36,17 +36,17 @@ export function describeCluster(server: () => RedisServer): void {
       createRedisStore({ url: `${cluster.url()}&replicas=1`, times, now }),
     );
 
-    test("a store is found from every node, and while one that is named is away", async (context) => {
+    test("a store is reachable through every node, even while a listed one is down", async (context) => {
       const dead = `127.0.0.1:${await findFreePort()}`;
-      const kept = await keepSession(await open(context, cluster.url("prefix=found")), {});
+      const stored = await keepSession(await open(context, cluster.url("prefix=found")), {});
       for (const { port } of [...cluster.pair, ...cluster.others]) {
         const store = await open(context, `redis://${dead},127.0.0.1:${port}?prefix=found`);
-        assert.deepEqual(await store.findTurn("alice", kept.id), kept);
+        assert.deepEqual(await store.findTurn("alice", stored.id), stored);
       }
       assert.equal((await inspectRedis(cluster.url("prefix=found"))).version, 1);
     });
 
-    test("the name and the password hold for every node", async (context) => {
+    test("the user name and the password apply to every node", async (context) => {
       const rights = ["~{mine}:*", "&{mine}:*", "+@all", "-@dangerous"];
       for (const node of [...cluster.pair, ...cluster.others]) {
         assert.equal(await node.ask("ACL", "SETUSER", "modest", "on", ">sesame", ...rights), "+OK\r\n");
@@ -58,7 +58,7 @@ export function describeCluster(server: () => RedisServer): void {
       await store.peers!.cancel("run", "resp_1");
     });
 
-    test("what only a single server has is refused with the remedy", async () => {
+    test("what only a single server supports is refused with a remedy", async () => {
       const { port } = cluster.others[0];
       await assert.rejects(createRedisStore({ url: `redis://127.0.0.1:${port}/3` }), {
         code: "store_unavailable",
@@ -70,7 +70,7 @@ export function describeCluster(server: () => RedisServer): void {
       });
     });
 
-    test("a turn that no replica has is not acknowledged, and is taken out", async (context) => {
+    test("a turn that no replica has is not acknowledged, and is removed", async (context) => {
       const store = await open(context, cluster.url("prefix=copied&replicas=1"), hasty);
       const first = await keepSession(store, {});
       const turn = makeTurn({ session: first.session, parent: first.id });
@@ -88,7 +88,7 @@ export function describeCluster(server: () => RedisServer): void {
       await until(() => works(store));
     });
 
-    test("a warning tells that the replica may lack the last turns", async () => {
+    test("a warning says that the replica may lack the last turns", async () => {
       const { losses } = await inspectRedis(cluster.url("prefix=warned"));
       assert.match(losses.join("\n"), /has a replica, which may lack the last turns.*Add replicas=1 to the URL/);
       assert.doesNotMatch(
@@ -97,13 +97,13 @@ export function describeCluster(server: () => RedisServer): void {
       );
     });
 
-    test("turns go on while a replica takes over from its primary, and gateways still wait for each other", async (context) => {
+    test("turns continue while a replica takes over from its primary, and gateways still wait for each other", async (context) => {
       const url = cluster.url("prefix=planned");
       const gateways = [await open(context, url), await open(context, url)] as const;
       await takeTurns(gateways, () => cluster.failOver());
     });
 
-    test("turns go on while the store is moved to another node, and none is kept where only a part of it is", async (context) => {
+    test("turns continue while the store moves to another node, and none is stored while only a part has moved", async (context) => {
       const url = cluster.url("prefix=moved");
       const gateways = [await open(context, url), await open(context, url)] as const;
       const [target] = cluster.others;
@@ -119,7 +119,7 @@ export function describeCluster(server: () => RedisServer): void {
       assert.equal(await waiting, true);
     });
 
-    test("what was acknowledged is there after the primary was killed, and the gateways go on with its replica", async (context) => {
+    test("acknowledged turns survive the death of the primary, and the gateways continue with its replica", async (context) => {
       const [url, careful] = [cluster.url("prefix=killed"), cluster.url("prefix=killed&replicas=1")];
       const peers = [await open(context, url), await open(context, url)] as const;
       const gateways = [await open(context, careful), await open(context, careful)] as const;
@@ -130,7 +130,7 @@ export function describeCluster(server: () => RedisServer): void {
       const die = async () => {
         await primary.stop("SIGKILL");
         await until(async () => /role:master/.test(await replica.ask("INFO", "replication")));
-        await until(() => hears(peers));
+        await until(() => receives(peers));
         // Without a replica of its own the new primary could not acknowledge anything.
         await primary.start();
       };
@@ -140,7 +140,9 @@ export function describeCluster(server: () => RedisServer): void {
   });
 }
 
-/** Two gateways take turn after turn in one session while something happens; then all that was acknowledged is there, and no more. */
+/**
+ * Two gateways run turn after turn in one session while something happens; then exactly what was acknowledged is there.
+ */
 async function takeTurns(
   gateways: readonly [SessionStore, SessionStore],
   happen: () => Promise<void>,
@@ -148,7 +150,7 @@ async function takeTurns(
 ): Promise<void> {
   const first = await keepSession(gateways[0], {});
   const session = first.session!;
-  const kept = new Set([first.id]);
+  const stored = new Set([first.id]);
   const over = new AbortController();
 
   async function take(store: SessionStore): Promise<void> {
@@ -156,15 +158,15 @@ async function takeTurns(
     try {
       const tip = (await store.readSession(session))?.tip;
       const turn = makeTurn({ session, parent: tip });
-      const isKept = await store.commit({ turns: [turn], session: toMove(turn, tip, "refuse") });
-      if (isKept) kept.add(turn.id);
-      assert.ok(isKept || mayFail, "they wait for each other, so that nobody finds another's turn in his place");
+      const isStored = await store.commit({ turns: [turn], session: toMove(turn, tip, "refuse") });
+      if (isStored) stored.add(turn.id);
+      assert.ok(isStored || mayFail, "they wait for each other, so none finds another's turn in its place");
     } finally {
       leave();
     }
   }
 
-  async function keepTaking(store: SessionStore): Promise<void> {
+  async function takeUntilOver(store: SessionStore): Promise<void> {
     do {
       await take(store).catch(async (thrown: unknown) => {
         if (!mayFail || !(thrown instanceof GatewayError) || thrown.code !== "store_unavailable") throw thrown;
@@ -173,24 +175,24 @@ async function takeTurns(
     } while (!over.signal.aborted);
   }
 
-  const taking = Promise.all(gateways.map(keepTaking));
+  const taking = Promise.all(gateways.map(takeUntilOver));
   await Promise.race([happen(), taking]);
   await Promise.all(gateways.map((store) => until(() => works(store))));
   over.abort();
   await taking;
   for (const store of gateways) {
     const path = await readTurns(store, (await store.readSession(session))?.tip ?? "");
-    assert.deepEqual(path.map(({ id }) => id).toSorted(), [...kept].toSorted());
+    assert.deepEqual(path.map(({ id }) => id).toSorted(), [...stored].toSorted());
     assert.ok(path.length > 2);
   }
 }
 
-/** Whether one hears that the other calls something off. */
-async function hears([one, other]: readonly [SessionStore, SessionStore]): Promise<boolean> {
-  let isHeard = false;
-  one.peers!.onCancel(() => (isHeard = true));
+/** Whether one receives the other's cancellation. */
+async function receives([one, other]: readonly [SessionStore, SessionStore]): Promise<boolean> {
+  let isReceived = false;
+  one.peers!.onCancel(() => (isReceived = true));
   await other.peers!.cancel("run", "resp_1").catch(() => {});
-  return isHeard;
+  return isReceived;
 }
 
 function works(store: SessionStore): Promise<boolean> {

@@ -12,7 +12,7 @@ import { startProxy } from "./redis-proxy.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 export function describeGateway(server: () => RedisServer): void {
-  test("a gateway on Redis knows a user's session on both endpoints, and after a restart", async (context) => {
+  test("a gateway on Redis continues a user's session on both endpoints, and after a restart", async (context) => {
     const settings = { sessions: { store: server().url() }, adapters: { echo: { type: "echo" } } };
     const ask = async (address: string, path: string, body: object) => {
       const answer = await fetch(`${address}${path}`, {
@@ -31,7 +31,11 @@ export function describeGateway(server: () => RedisServer): void {
     const one = await ask(first.address, "/v1/chat/completions", { messages: [{ role: "user", content: "One." }] });
     const before = await countScripts();
     const two = await ask(first.address, "/v1/responses", { input: "Two.", stream: true });
-    assert.equal((await countScripts()) - before, 5, "the session, its turn, the session as it is by then, kept, left");
+    assert.equal(
+      (await countScripts()) - before,
+      5,
+      "the session, its turn, the session as it is by then, stored, released",
+    );
     await first.close();
     const second = await startGateway(context, settings);
     const three = await ask(second.address, "/v1/chat/completions", {
@@ -49,7 +53,7 @@ export function describeGateway(server: () => RedisServer): void {
     await second.close();
   });
 
-  test("while Redis is away a gateway refuses what would be kept and answers the rest, and then goes on by itself", async (context) => {
+  test("while Redis is unreachable a gateway refuses what must be stored, answers the rest, and then recovers by itself", async (context) => {
     const proxy = await startProxy(server().port);
     context.after(() => proxy.close());
     const store = `redis://127.0.0.1:${proxy.port}?prefix=away`;

@@ -1,4 +1,4 @@
-/** What is true of a store in Redis beyond the contract of all stores: others beside it, trouble, and what is left. */
+/** What applies to a store in Redis beyond the contract of all stores: other gateways, failures, and what remains. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createConnection } from "node:net";
@@ -26,11 +26,11 @@ import {
 import { startProxy } from "./redis-proxy.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
 
-/** A machine that is busy may take its time. */
+/** Generous, as the machine may be busy. */
 const times = { leaseMs: 10_000, renewMs: 60, timeoutMs: 5_000, openingMs: 5_000 };
-/** For tests in which a replica is to answer. */
+/** For tests in which a replica must answer. */
 const slow = { ...times, timeoutMs: 30_000, copyingMs: 20_000 };
-/** For tests in which Redis is not to answer. */
+/** For tests in which Redis must not answer. */
 const hasty = { ...times, timeoutMs: 400, openingMs: 800 };
 
 async function open(context: TestContext, options: RedisStoreOptions): Promise<SessionStore> {
@@ -39,12 +39,12 @@ async function open(context: TestContext, options: RedisStoreOptions): Promise<S
   return store;
 }
 
-/** What comes by itself, after a while. */
+/** Polls for what happens by itself after a while. */
 async function until(isTrue: () => Promise<boolean>): Promise<void> {
   while (!(await isTrue())) await wait(5);
 }
 
-/** Each look at it is a second later, so that nobody waits for what is tried only once a second. */
+/** Each reading is a second later, so that no test waits for what is tried only once a second. */
 function createLeapingClock(): () => Date {
   let time = 0;
   return () => new Date((time += 1_000));
@@ -63,9 +63,9 @@ const works = (store: SessionStore) => () =>
     () => false,
   );
 
-export function describeBeside(server: () => RedisServer): void {
+export function describeOtherGateways(server: () => RedisServer): void {
   describe("a gateway on Redis", () => {
-    test("sees what others have changed just before a change of its own", async (context) => {
+    test("sees what others changed just before its own change", async (context) => {
       const url = server().url();
       const [gateway, beside] = [await open(context, { url }), await open(context, { url })];
       const [first, last] = await keepThread(gateway, 2);
@@ -76,30 +76,30 @@ export function describeBeside(server: () => RedisServer): void {
       assert.equal((await readTurns(gateway, last!.id)).length, 1);
     });
 
-    test("is beside the command line, whose deletions it sees and whose archives it takes for its own", async (context) => {
+    test("sees the command line's deletions, and uses the archives that it imports", async (context) => {
       const url = server().url();
       const [gateway, beside] = [await open(context, { url }), await open(context, { url })];
       await gateway.claim();
       const other = createMemoryStore();
-      const [kept] = await keepThread(other, 1);
+      const [stored] = await keepThread(other, 1);
       await beside.importRecords(replay(await gather(other.exportRecords())));
-      assert.equal((await gateway.findSession("alice", "hint"))?.tip, kept!.id);
-      const turn = await keepBelow(gateway, kept!, {});
+      assert.equal((await gateway.findSession("alice", "hint"))?.tip, stored!.id);
+      const turn = await keepBelow(gateway, stored!, {});
       assert.equal((await readTurns(gateway, turn.id)).length, 2);
-      await beside.deleteTurn("alice", kept!.id);
+      await beside.deleteTurn("alice", stored!.id);
       assert.deepEqual(await readTurns(gateway, turn.id), [{ ...turn, parent: undefined, gap: true }]);
-      await beside.deleteSession("alice", kept!.session!);
+      await beside.deleteSession("alice", stored!.session!);
       assert.deepEqual(await readTurns(gateway, turn.id), []);
       assert.equal(await gateway.findSession("alice", "hint"), undefined);
     });
   });
 }
 
-export function describeTrouble(server: () => RedisServer): void {
+export function describeFailures(server: () => RedisServer): void {
   const unreachable = { code: "store_unavailable", retryAfterSeconds: 1, message: /Redis cannot be reached/ };
 
-  describe("trouble with Redis", () => {
-    test("a commit whose answer was lost is kept once, and its caller hears of it", async (context) => {
+  describe("failures of Redis", () => {
+    test("a commit whose answer was lost is stored once, and its caller gets the result", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
       const store = await open(context, { url: `redis://127.0.0.1:${proxy.port}?prefix=lost` });
@@ -113,7 +113,7 @@ export function describeTrouble(server: () => RedisServer): void {
       assert.equal((await gather(store.exportRecords())).length, 4);
     });
 
-    test("what is asked when a connection is just lost is answered on the next one", async (context) => {
+    test("a command sent as the connection is lost is answered on the next one", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
       const store = await open(context, { url: `redis://127.0.0.1:${proxy.port}?prefix=blink` });
@@ -144,7 +144,7 @@ export function describeTrouble(server: () => RedisServer): void {
       await store.check();
     });
 
-    test("a commit whose answer never came is taken back when Redis is, as its caller was told that it failed", async (context) => {
+    test("a commit whose answer never came is undone when Redis is back, as its caller was told that it failed", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
       const store = await open(context, { url: `redis://127.0.0.1:${proxy.port}?prefix=doubt`, times: hasty });
@@ -166,11 +166,11 @@ export function describeTrouble(server: () => RedisServer): void {
       await until(works(store));
       assert.equal((await store.findSession("alice", "hint"))?.tip, first!.id);
       assert.equal(await store.findTurn("alice", turn.id), undefined);
-      const kept = await store.findTurn("alice", promised.id);
-      assert.equal(kept?.status, "completed", "what was promised before is not taken back");
+      const stored = await store.findTurn("alice", promised.id);
+      assert.equal(stored?.status, "completed", "what was acknowledged before is not undone");
     });
 
-    test("a commit whose answer is lost while replicas are waited for fails, and nothing else does", async (context) => {
+    test("a commit whose answer is lost while waiting for replicas fails, and nothing else does", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
       const url = `redis://127.0.0.1:${proxy.port}?prefix=copies&replicas=1`;
@@ -181,7 +181,7 @@ export function describeTrouble(server: () => RedisServer): void {
       await store.close();
     });
 
-    test("a commit is taken out if Redis does not let the gateway ask for its copies", async (context) => {
+    test("a commit is undone if Redis does not permit the gateway to wait for its copies", async (context) => {
       const rights = ["~{uncopied}:*", "&{uncopied}:*", "+@all", "-@dangerous", "-wait"];
       await server().ask("ACL", "SETUSER", "lonely", "on", ">sesame", ...rights);
       const url = `redis://lonely:sesame@127.0.0.1:${server().port}?prefix=uncopied`;
@@ -191,7 +191,7 @@ export function describeTrouble(server: () => RedisServer): void {
       assert.equal(await store.findTurn("alice", turn.id), undefined);
     });
 
-    test("a commit that was on its way for too long arrives in vain", async (context) => {
+    test("a commit that was in transit for too long has no effect", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
       const store = await open(context, { url: `redis://127.0.0.1:${proxy.port}?prefix=late`, times: hasty });
@@ -206,7 +206,7 @@ export function describeTrouble(server: () => RedisServer): void {
       assert.equal(await store.findTurn("alice", turn.id), undefined);
     });
 
-    test("what was answered while the gateway itself stood still is heard", async (context) => {
+    test("an answer that arrived while the gateway itself was blocked is received", async (context) => {
       const address = readAddress(server().url());
       const connection = await openConnection({ address, scripts: [], onReady: () => {}, ...hasty, copyingMs: 400 });
       context.after(() => connection.close());
@@ -216,7 +216,7 @@ export function describeTrouble(server: () => RedisServer): void {
       assert.equal(await answer, "PONG");
     });
 
-    test("Redis is found and heard by a gateway that stands still itself, again and again", async (context) => {
+    test("a gateway that is blocked again and again still connects to Redis and gets its answers", async (context) => {
       const starved = { ...times, timeoutMs: 40 };
       const holding = setInterval(() => standStill(2 * starved.timeoutMs), 1);
       context.after(() => clearInterval(holding));
@@ -227,7 +227,7 @@ export function describeTrouble(server: () => RedisServer): void {
       assert.deepEqual(await store.findTurn("alice", turn.id), turn);
     });
 
-    test("a server that takes no connection is left after a while", async (context) => {
+    test("connecting to a server that accepts no connection times out", async (context) => {
       const full = await startRedis("--tcp-backlog", "1");
       context.after(() => full.remove());
       full.signal("SIGSTOP");
@@ -240,7 +240,7 @@ export function describeTrouble(server: () => RedisServer): void {
       );
     });
 
-    test("a server that stands still is left after a while, and nothing that it did not answer is kept", async (context) => {
+    test("commands to a server that hangs time out, and nothing that it did not answer is stored", async (context) => {
       const store = await open(context, { url: server().url(), times: hasty });
       await store.claim();
       const before = await keepSession(store, {});
@@ -262,7 +262,7 @@ export function describeTrouble(server: () => RedisServer): void {
       assert.deepEqual(await store.findTurn("alice", before.id), before);
     });
 
-    test("what was acknowledged is there after Redis was killed, and the gateway goes on by itself", async (context) => {
+    test("acknowledged turns survive the death of Redis, and the gateway continues by itself", async (context) => {
       const own = await startRedis("--appendonly", "yes", "--appendfsync", "always");
       context.after(() => own.remove());
       const store = await open(context, { url: own.url("aof"), times: { ...times, timeoutMs: 1_000 } });
@@ -280,7 +280,7 @@ export function describeTrouble(server: () => RedisServer): void {
       assert.equal((await readTurns(again, next.id)).length, 21);
     });
 
-    test("what Redis has lost is not remembered by the gateway either", async (context) => {
+    test("what Redis has lost is not cached by the gateway either", async (context) => {
       const own = await startRedis();
       context.after(() => own.remove());
       const store = await open(context, { url: own.url() });
@@ -303,7 +303,7 @@ export function describeTrouble(server: () => RedisServer): void {
       ["is a replica", ["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"], /Redis is a read-only replica/],
     ];
     for (const [what, begin, end, message] of refusals) {
-      test(`while Redis ${what} nothing is kept, and it is known why; then it goes on`, async (context) => {
+      test(`while Redis ${what} nothing is stored, and the error says why; then it continues`, async (context) => {
         let time = 0;
         const url = server().url(what.replaceAll(" ", "-"));
         const store = await open(context, { url, now: () => new Date(time), times: { ...times, renewMs: 60_000 } });
@@ -329,7 +329,7 @@ export function describeTrouble(server: () => RedisServer): void {
       });
     }
 
-    test("that keys are missing, as after an eviction, is told", async (context) => {
+    test("missing keys, as after an eviction, are reported", async (context) => {
       const store = await open(context, { url: server().url("evicted") });
       const [, second] = await keepThread(store, 3);
       await server().ask("DEL", `{evicted}:t:${second!.id}`);
@@ -337,7 +337,7 @@ export function describeTrouble(server: () => RedisServer): void {
       await assert.rejects(gather(store.exportRecords()), { code: "store_unavailable", message });
     });
 
-    test("what gives room works while Redis is full, and the lease is kept", async (context) => {
+    test("deletions work while Redis is full, and the lease is kept", async (context) => {
       const store = await open(context, { url: server().url("full") });
       await store.claim();
       const [first, second, third] = await keepThread(store, 3);
@@ -358,7 +358,7 @@ export function describeTrouble(server: () => RedisServer): void {
       }
     });
 
-    test("a server that became a replica is left, as its name may lead to another by then", async (context) => {
+    test("a connection to a server that became a replica is closed, as its name may resolve to another by then", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
       const store = await open(context, { url: `redis://127.0.0.1:${proxy.port}?prefix=moved`, times: hasty });
@@ -372,7 +372,7 @@ export function describeTrouble(server: () => RedisServer): void {
       await until(works(store));
     });
 
-    test("a successor that was found meanwhile is not left for what the replica before it has said", async (context) => {
+    test("a connection to the new primary is not closed because of the replica before it", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
       const address = readAddress(`redis://127.0.0.1:${proxy.port}`);
@@ -386,14 +386,14 @@ export function describeTrouble(server: () => RedisServer): void {
       }
       proxy.cut();
       await until(async () => proxy.connections === 2 && connection.isReady());
-      // For longer than the replica would have been left after.
+      // For longer than the timeout after which the replica is left.
       for (let waited = 0; waited < 2 * hasty.timeoutMs; waited += 100) {
         await connection.send(["BLPOP", "nothing", "0.1"]);
       }
       assert.equal(proxy.connections, 2);
     });
 
-    test("a turn that waits for a replica is kept once when its primary is not one any more for a while", async (context) => {
+    test("a turn that waits for a replica is stored once when its primary is demoted for a while", async (context) => {
       const own = await startRedis("--repl-diskless-sync-delay", "0");
       const replica = await startRedis("--replicaof", `127.0.0.1 ${own.port}`);
       context.after(() => Promise.all([own.remove(), replica.remove()]));
@@ -402,17 +402,17 @@ export function describeTrouble(server: () => RedisServer): void {
       const first = await keepSession(store, {});
       const turn = makeTurn({ session: first.session, parent: first.id });
       replica.signal("SIGSTOP");
-      const kept = store.commit({ turns: [turn], session: toMove(turn, first.id, "refuse") });
+      const stored = store.commit({ turns: [turn], session: toMove(turn, first.id, "refuse") });
       await until(async () => /cmd=wait/.test(await own.ask("CLIENT", "LIST")));
       await own.ask("REPLICAOF", "127.0.0.1", "1");
       await own.ask("REPLICAOF", "NO", "ONE");
       replica.signal("SIGCONT");
-      assert.equal(await kept, true);
+      assert.equal(await stored, true);
       assert.deepEqual(await readTurns(store, turn.id), [first, turn]);
       assert.equal((await gather(store.exportRecords())).length, 4);
     });
 
-    test("a lease that Redis has lost, as by FLUSHALL, is taken again by the next write", async (context) => {
+    test("a lease that Redis has lost, as by FLUSHALL, is acquired again by the next write", async (context) => {
       const store = await open(context, { url: server().url("emptied"), times: { ...times, renewMs: 60_000 } });
       await store.claim();
       await loseLease(server(), "emptied");
@@ -428,7 +428,7 @@ export function describeTrouble(server: () => RedisServer): void {
       assert.equal((await store.findSession("alice", "hint"))?.id, first!.session);
     });
 
-    test("a warning tells of settings with which turns could be lost", async (context) => {
+    test("a warning names settings that could lose turns", async (context) => {
       const warnings: string[] = [];
       const warn = (message: string) => warnings.push(message);
       await server().ask("CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "allkeys-lru");
@@ -452,7 +452,7 @@ export function describeTrouble(server: () => RedisServer): void {
 
 export function describeOpening(server: () => RedisServer): void {
   describe("opening a store in Redis", () => {
-    test("says in one sentence where nothing answers, and does not try for ever", async () => {
+    test("reports in one sentence that nothing answers, and does not retry forever", async () => {
       const url = `redis://me:hunter2@127.0.0.1:${await findFreePort()}/3`;
       await assert.rejects(createRedisStore({ url, times: hasty }), ({ message }: Error) => {
         assert.match(message, /^The session store redis:\/\/127\.0\.0\.1:\d+\/3 cannot be opened: .*ECONNREFUSED/);
@@ -460,7 +460,7 @@ export function describeOpening(server: () => RedisServer): void {
       });
     });
 
-    test("says at once that a password is wrong or missing, and does not tell it", async (context) => {
+    test("reports at once that a password is wrong or missing, without showing it", async (context) => {
       const own = await startRedis("--requirepass", "sesame");
       context.after(() => own.remove());
       const at = `127.0.0.1:${own.port}`;
@@ -490,7 +490,7 @@ export function describeOpening(server: () => RedisServer): void {
       await assert.rejects(createRedisStore({ url: `redis://modest:a%2Fb%40c@127.0.0.1:${server().port}` }), /NOPERM/);
     });
 
-    test("refuses what a newer release wrote, and leaves it as it is", async () => {
+    test("refuses what a newer release wrote, and leaves it unchanged", async () => {
       await server().ask("SET", "{newer}:version", "2");
       await assert.rejects(createRedisStore({ url: server().url("newer") }), {
         code: "store_unavailable",
@@ -499,14 +499,14 @@ export function describeOpening(server: () => RedisServer): void {
       assert.equal(await server().ask("KEYS", "{newer}*"), "*1\r\n$15\r\n{newer}:version\r\n");
     });
 
-    test("goes on with an archive that was taken in by half, and with it go the sessions", async (context) => {
+    test("continues an archive that was partly imported, and its sessions continue", async (context) => {
       const store = await open(context, { url: server().url("half") });
       await store.claim();
       const thread = await keepThread(store, 3);
       const archive = await gather(store.exportRecords());
       const session = await store.findSession("alice", "hint");
       const last = thread.at(-1)!.id;
-      // What is there when a gateway dies: its sessions, some of their turns, and no tip.
+      // What a gateway leaves behind when it dies: its sessions, some of their turns, and no tip.
       await store.deleteTurn("alice", last);
       await server().ask("HDEL", `{half}:s:${session!.id}`, "tip");
       assert.equal((await store.findSession("alice", "hint"))?.tip, undefined);
@@ -518,7 +518,7 @@ export function describeOpening(server: () => RedisServer): void {
       assert.equal((await readTurns(store, last)).length, 3);
     });
 
-    test("keeps stores apart by their prefixes, and by their databases", async (context) => {
+    test("separates stores by their prefixes, and by their databases", async (context) => {
       const { port } = server();
       const urls = [server().url("a"), server().url("b"), `redis://127.0.0.1:${port}/1?prefix=a`];
       const stores = await Promise.all(urls.map((url) => open(context, { url })));
@@ -534,7 +534,7 @@ export function describeOpening(server: () => RedisServer): void {
 }
 
 export function describeLeftovers(server: () => RedisServer): void {
-  test("of everything that was deleted nothing is left in Redis", async (context) => {
+  test("nothing that was deleted remains in Redis", async (context) => {
     let time = new Date("2026-02-03T04:00:00Z");
     const store = await open(context, { url: server().url("left"), now: () => time });
     const keys = async () => (await server().ask("KEYS", "{left}:*")).match(/\{left\}:\S+/g)!.toSorted();
@@ -560,17 +560,17 @@ export function describeLeftovers(server: () => RedisServer): void {
     assert.deepEqual(await keys(), before);
   });
 
-  test("a path that is not at hand is read in parts, whole and in order", async (context) => {
+  test("a path that is not cached is read in parts, complete and in order", async (context) => {
     const store = await open(context, { url: server().url(), maxRecentSize: 0 });
     const thread = await keepThread(store, 1_201);
     assert.deepEqual(await readTurns(store, thread.at(-1)!.id), thread);
   });
 
-  test("a turn that goes between two parts of a path takes nothing else of it along", async (context) => {
+  test("a turn that is deleted between two parts of a path removes nothing else from it", async (context) => {
     const store = await open(context, { url: server().url(), maxRecentSize: 0 });
     const thread = await keepThread(store, 700);
     const path = readTurns(store, thread[699]!.id);
-    // By then it has asked for the first 500, and not for the others.
+    // By then it has requested the first 500, but not the others.
     await breathe();
     await store.deleteTurn("alice", thread[199]!.id);
     assert.deepEqual(

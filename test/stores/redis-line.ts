@@ -1,4 +1,4 @@
-/** The line that several gateways on one Redis have together: who came first goes first, wherever it came. */
+/** The queue that several gateways on one Redis share: first come, first served, on any of them. */
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { setImmediate as nextTick, setTimeout as wait } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { open, startGateway, token } from "../gateway.ts";
 import { startProxy } from "./redis-proxy.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
 
-/** A name that nobody gives back is lost for longer than a test takes. */
+/** A name that nobody releases stays taken for longer than a test takes. */
 const times = { leaseMs: 60_000, renewMs: 3_000, timeoutMs: 5_000, openingMs: 5_000 };
 const endless = "on ".repeat(5_000);
 const never = new AbortController().signal;
@@ -18,7 +18,7 @@ interface Told {
   readonly status: string;
 }
 
-/** Two gateways whose model takes its time for each word. */
+/** Two gateways whose model is slow to emit each word. */
 async function openTwo(context: TestContext, stores: readonly [string, string], delay: number, maxQueued = 16) {
   const http = { ...open, limits: { max_queued_per_thread: maxQueued } };
   const echo = { type: "echo", delay_ms: delay };
@@ -57,14 +57,14 @@ async function openStores(context: TestContext, urls: readonly [string, string])
   return [await open(urls[0]), await open(urls[1])] as const;
 }
 
-export function describeLine(server: () => RedisServer): void {
+export function describeQueue(server: () => RedisServer): void {
   const twice = (): [string, string] => {
     const url = server().url();
     return [url, url];
   };
 
-  describe("the line of a name", () => {
-    test("is let go first where it stands in front of another", async (context) => {
+  describe("the queue of a name", () => {
+    test("is served before a queue that waits behind it", async (context) => {
       const [one, other] = await openStores(context, twice());
       const order: string[] = [];
       const come = (who: string, { enter }: Peers, name: string, behind?: string) => {
@@ -90,7 +90,7 @@ export function describeLine(server: () => RedisServer): void {
     });
 
     test(
-      "has a place for whoever waits in it though Redis is away for a moment",
+      "keeps the place of a waiting gateway while Redis is unreachable for a moment",
       { timeout: 30_000 },
       async (context) => {
         const proxy = await startProxy(server().port);
@@ -101,11 +101,11 @@ export function describeLine(server: () => RedisServer): void {
         const standing = Promise.withResolvers<void>();
         const entered = away.enter("thread", never, standing.resolve);
         await standing.promise;
-        // Whoever waits asks again and again, and this time is not answered.
+        // A waiting gateway asks again and again, and this time gets no answer.
         proxy.mode = "lose";
         while (proxy.mode === "lose") await wait(5);
         const next = here.enter("thread", never);
-        // Nor is it told that it has its turn.
+        // The answer that it is its turn is lost too.
         Object.assign(proxy, { mode: "lose", loses: /^:1\r\n$/ });
         leave();
         (await entered)();
@@ -114,20 +114,20 @@ export function describeLine(server: () => RedisServer): void {
     );
   });
 
-  describe("the line of a session in front of one gateway", () => {
-    test("goes on at once though what Redis says to all is lost", { timeout: 15_000 }, async (context) => {
-      const deaf = await startRedis();
-      context.after(() => deaf.remove());
-      const [one] = await openStores(context, [deaf.url("deaf"), deaf.url("deaf")]);
+  describe("the queue of a session on one gateway", () => {
+    test("continues at once even if what Redis publishes is lost", { timeout: 15_000 }, async (context) => {
+      const ownServer = await startRedis();
+      context.after(() => ownServer.remove());
+      const [one] = await openStores(context, [ownServer.url("deaf"), ownServer.url("deaf")]);
       const pass = async (): Promise<void> => {
         const leave = await one.enter("thread", never);
-        await deaf.ask("CLIENT", "KILL", "TYPE", "pubsub");
+        await ownServer.ask("CLIENT", "KILL", "TYPE", "pubsub");
         leave();
       };
       await Promise.all(Array.from({ length: 40 }, pass));
     });
 
-    test("is kept though Redis does not know any more whose turn it is", async (context) => {
+    test("is respected even if Redis no longer knows whose turn it is", async (context) => {
       const [one] = await openTwo(context, [server().url("lost"), server().url("lost")], 20);
       const held = async () => /\{lost\}:held:\S+/.exec(await server().ask("KEYS", "{lost}:held:*"))?.[0];
       assert.equal(await one.answer("hello"), 1);
@@ -141,9 +141,9 @@ export function describeLine(server: () => RedisServer): void {
     });
   });
 
-  describe("the line of a session in front of several gateways", () => {
-    test("has a turn in the background before it is promised, so that nobody overtakes it at another of them", async (context) => {
-      // The way of the first one is so long that whatever it does after its promise comes too late.
+  describe("the queue of a session on several gateways", () => {
+    test("contains a background turn before it is acknowledged, so that no other gateway can overtake it", async (context) => {
+      // The first gateway's connection is so slow that whatever it does after its acknowledgement comes too late.
       const proxy = await startProxy(server().port, 5);
       context.after(() => proxy.close());
       const [far, near] = [`redis://127.0.0.1:${proxy.port}?prefix=far`, server().url("far")];
@@ -159,7 +159,7 @@ export function describeLine(server: () => RedisServer): void {
       );
     });
 
-    test("has those who wait at one of them in front of who comes to another later, and lets none of them wait for its promise", async (context) => {
+    test("serves those that wait on one gateway before later ones on another, and acknowledges all at once", async (context) => {
       const [one, other] = await openTwo(context, twice(), 20);
       assert.equal(await other.answer("hello"), 1);
       const { id } = await one.promise(endless);
@@ -169,7 +169,7 @@ export function describeLine(server: () => RedisServer): void {
       assert.equal(await last, 7);
     });
 
-    test("has those who came before the session was there in front of who finds it", async (context) => {
+    test("serves those that came before the session existed before those that find it", async (context) => {
       const [one, other] = await openTwo(context, twice(), 100);
       const promised: Told[] = [];
       for (const word of ["one", "two", "three"]) promised.push(await one.promise(word));
@@ -177,7 +177,7 @@ export function describeLine(server: () => RedisServer): void {
       assert.equal(await other.answer("four"), 7);
     });
 
-    test("refuses whoever finds it full, before anything is promised", async (context) => {
+    test("refuses a turn when it is full, before anything is acknowledged", async (context) => {
       const [one] = await openTwo(context, twice(), 20, 1);
       const promised = [await one.promise(endless), await one.promise("two")];
       const refused = await one.ask({ input: "three", background: true });
@@ -188,7 +188,7 @@ export function describeLine(server: () => RedisServer): void {
       }
     });
 
-    test("is left by a turn that is called off while it waits, wherever that is asked for", async (context) => {
+    test("is left by a turn that is cancelled while it waits, from any gateway", async (context) => {
       const [one, other] = await openTwo(context, twice(), 20);
       const [first, second] = [await one.promise(endless), await one.promise("two")];
       assert.equal((await other.look(second.id, "/cancel", "POST")).status, "cancelled");

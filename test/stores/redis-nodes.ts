@@ -1,20 +1,20 @@
-/** A Redis cluster of the tests' own: three primaries, and a replica of the one on which all stores lie. */
+/** A Redis cluster for tests: three primaries, and a replica of the one that holds all stores. */
 import { setTimeout as wait } from "node:timers/promises";
 import { findFreePort } from "../gateway.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
 
 export interface RedisCluster {
-  /** The two that may have stores, of which one is the primary, the other its replica. */
+  /** The two that may hold stores: a primary and its replica. */
   readonly pair: readonly [RedisServer, RedisServer];
-  /** Two more primaries. Nothing lies there at first. */
+  /** Two more primaries. They are empty at first. */
   readonly others: readonly [RedisServer, RedisServer];
-  /** The URL of a store that no other test has. It names a node on which nothing lies. */
+  /** The URL of a store that no other test uses. It names a node that is empty. */
   url(settings?: string): string;
   /** Which of the two is the primary now. */
   findPair(): Promise<{ readonly primary: RedisServer; readonly replica: RedisServer }>;
   /** Lets the replica take over, with the primary's consent. */
   failOver(): Promise<void>;
-  /** Moves the slot of a prefix away from the pair; `meanwhile` is called when a half of its keys has been moved. */
+  /** Moves the slot of a prefix away from the pair; `meanwhile` is called when half of its keys have been moved. */
   moveSlot(prefix: string, to: RedisServer, meanwhile?: () => Promise<void>): Promise<void>;
   remove(): Promise<void>;
 }
@@ -31,7 +31,7 @@ export async function startCluster(): Promise<RedisCluster> {
   await demand(third, "CLUSTER", "ADDSLOTS", "16383");
   for (const [index, server] of servers.entries()) {
     await demand(server, "CLUSTER", "SET-CONFIG-EPOCH", String(index + 1));
-    // Each meets each, as they are slow to tell of others.
+    // Each meets each, as they are slow to announce others.
     for (const other of servers.slice(0, index)) {
       await demand(other, "CLUSTER", "MEET", "127.0.0.1", String(server.port), String(buses[index]));
     }
@@ -58,7 +58,7 @@ export async function startCluster(): Promise<RedisCluster> {
     findPair,
     async failOver() {
       const { primary, replica } = await findPair();
-      // Redis itself gives up an attempt after five seconds.
+      // Redis itself abandons an attempt after five seconds.
       for (let attempts = 0; (await findPair()).primary !== replica; attempts += 1) {
         if (attempts % 300 === 0) await demand(replica, "CLUSTER", "FAILOVER");
         await wait(20);
@@ -90,13 +90,13 @@ export async function startCluster(): Promise<RedisCluster> {
 }
 
 function startNode(bus: number): Promise<RedisServer> {
-  // A busy machine must not look like one that is away, and a replica that heard nothing for long may take over all the same.
+  // A busy machine must not count as unreachable, and a replica that was disconnected for long may still take over.
   const patience = ["--cluster-node-timeout", "30000", "--cluster-replica-validity-factor", "0"];
   const haste = ["--repl-diskless-sync-delay", "0"];
   return startRedis("--cluster-enabled", "yes", "--cluster-port", String(bus), ...patience, ...haste);
 }
 
-/** What comes by itself, after a while. */
+/** Polls for what happens by itself after a while. */
 export async function until(isTrue: () => Promise<boolean>): Promise<void> {
   while (!(await isTrue())) await wait(20);
 }

@@ -20,7 +20,7 @@ export function describeOperator(server: () => RedisServer): void {
     return { reads: after.reads - before.reads, scripts: after.scripts - before.scripts };
   };
 
-  test("what is outside of sessions is listed in short steps, and no tree is walked through that nobody asked for", async (context) => {
+  test("sessionless turns are listed in short steps, and only the requested trees are traversed", async (context) => {
     const store = await createRedisStore({ url: server().url(), warn: () => {} });
     context.after(() => store.close());
     for (let tree = 0; tree < 30; tree += 1) {
@@ -42,10 +42,10 @@ export function describeOperator(server: () => RedisServer): void {
       const page = await store.listSessionless({ limit: 100 });
       assert.deepEqual([page.length, new Set(page.map(({ turns }) => turns))], [30, new Set([20])]);
     });
-    assert.equal(all.scripts, 3, "each of them through no more than 200 turns");
+    assert.equal(all.scripts, 3, "each of them through at most 200 turns");
   });
 
-  test("one tree outside of sessions is listed, exported and deleted in short steps, however large it is", async (context) => {
+  test("a sessionless tree is listed, exported and deleted in short steps, however large it is", async (context) => {
     const store = await open(context, "large");
     const thread = await keepLoose(store, 1_500, new Date(0));
     const [first, last] = [thread[0]!, thread.at(-1)!];
@@ -67,10 +67,10 @@ export function describeOperator(server: () => RedisServer): void {
     }
   });
 
-  test("what is deleted of an archive while it is taken in is gone, and the rest is there", async (context) => {
+  test("what is deleted from an archive during its import stays deleted, and the rest is there", async (context) => {
     const [from, to, beside] = [await open(context, "from"), await open(context, "to"), await open(context, "to")];
     const thread = await keepThread(from, 2_000);
-    const loose = await keepLoose(from, 2_000, new Date(0));
+    const sessionless = await keepLoose(from, 2_000, new Date(0));
     const stays = makeTurn({});
     await from.commit({ turns: [stays] });
     const deleteEarly = async () => {
@@ -79,11 +79,11 @@ export function describeOperator(server: () => RedisServer): void {
     };
     await Promise.all([to.importRecords(from.exportRecords()), deleteEarly()]);
     await pruneAll(to, { idleBefore: new Date(1) });
-    for (const { id } of [thread.at(-1)!, loose.at(-1)!]) assert.equal(await to.findTurn("alice", id), undefined);
+    for (const { id } of [thread.at(-1)!, sessionless.at(-1)!]) assert.equal(await to.findTurn("alice", id), undefined);
     assert.equal((await to.findTurn("alice", stays.id))?.id, stays.id);
   });
 
-  test("what was there and is deleted while its archive is taken in again does not break that off", async (context) => {
+  test("deleting existing turns while their archive is imported again does not abort the import", async (context) => {
     const [from, to, beside] = [
       await open(context, "whence"),
       await open(context, "whither"),
@@ -104,7 +104,7 @@ export function describeOperator(server: () => RedisServer): void {
     }
   });
 
-  test("of turns that run what they were asked is not read to see whether they are left", async (context) => {
+  test("the input of running turns is not read to see whether they are abandoned", async (context) => {
     const store = await createRedisStore({ url: server().url(), warn: () => {} });
     context.after(() => store.close());
     const input = [{ type: "message", role: "user", content: "x".repeat(1_000_000) } as const];
@@ -115,7 +115,7 @@ export function describeOperator(server: () => RedisServer): void {
     assert.ok((await countSent()) - before < 100_000);
   });
 
-  test("two gateways that prune one tree have deleted each of its turns once", async (context) => {
+  test("two gateways that prune one tree delete each of its turns once", async (context) => {
     const url = server().url();
     const stores = [await createRedisStore({ url, warn: () => {} }), await createRedisStore({ url, warn: () => {} })];
     for (const store of stores) context.after(() => store.close());
@@ -124,7 +124,7 @@ export function describeOperator(server: () => RedisServer): void {
     assert.equal(gone[0]!.turns + gone[1]!.turns, 1_000);
   });
 
-  test("a tree outside of sessions that goes in many parts is walked through once", async (context) => {
+  test("a sessionless tree that is pruned in many parts is traversed once", async (context) => {
     const pruneThread = async (length: number) => {
       const store = await createRedisStore({ url: server().url(), warn: () => {} });
       context.after(() => store.close());
@@ -134,7 +134,7 @@ export function describeOperator(server: () => RedisServer): void {
       return ((await countCalls(server())).reads - before.reads) / length;
     };
     const [short, long] = [await pruneThread(500), await pruneThread(3_000)];
-    assert.ok(long < 1.5 * short, `${long} reads for each turn of a long thread, ${short} of a short one`);
+    assert.ok(long < 1.5 * short, `${long} reads per turn of a long thread, ${short} of a short one`);
   });
 }
 

@@ -1,4 +1,6 @@
-/** Several gateways on one Redis: whose turn it is, what they hear of each other, and what becomes of one that dies. */
+/**
+ * Several gateways on one Redis: whose turn it is, what they receive from each other, and what happens when one dies.
+ */
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
@@ -12,7 +14,7 @@ import { makeTurn } from "./making.ts";
 import { startProxy } from "./redis-proxy.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
 
-/** Long enough for a machine that is busy to hold on to its names, and not so long that a test waits for it. */
+/** Long enough for a busy machine to keep its names, and short enough not to delay a test. */
 const times = { leaseMs: 1_500, renewMs: 300, timeoutMs: 5_000, openingMs: 5_000 };
 const never = new AbortController().signal;
 
@@ -31,7 +33,7 @@ async function openTwo(context: TestContext, server: RedisServer) {
   return { one: one!, other: other! };
 }
 
-/** One with times of its own behind a proxy, which can cut it off, and one that is not. */
+/** One with its own times behind a proxy that can cut it off, and one without. */
 async function openApart(context: TestContext, server: RedisServer, prefix: string, own: Partial<typeof times>) {
   const proxy = await startProxy(server.port);
   context.after(() => proxy.close());
@@ -45,18 +47,18 @@ async function openApart(context: TestContext, server: RedisServer, prefix: stri
 
 const said = (text: string): Event => ({ type: "item-delta", index: 0, kind: "text", part: 0, text });
 
-/** Hears until so many batches were told. */
-async function gatherHeard(peers: Peers, name: string, count: number): Promise<void> {
-  let heard = 0;
+/** Subscribes until so many batches have arrived. */
+async function receiveBatches(peers: Peers, name: string, count: number): Promise<void> {
+  let received = 0;
   for await (const _ of peers.subscribe(name, never)) {
-    heard += 1;
-    if (heard === count) return;
+    received += 1;
+    if (received === count) return;
   }
 }
 
-export function describeNeighbours(server: () => RedisServer): void {
+export function describePeers(server: () => RedisServer): void {
   describe("gateways on one Redis", () => {
-    test("have a name one after the other, in the order in which they came", async (context) => {
+    test("hold a name one after the other, in the order in which they came", async (context) => {
       const { one, other } = await openTwo(context, server());
       const leave = await one.peers.enter("thread", never);
       const order: string[] = [];
@@ -79,11 +81,11 @@ export function describeNeighbours(server: () => RedisServer): void {
       leave();
       await Promise.all(waiting);
       assert.deepEqual(order, ["a", "b", "c"]);
-      // The last of them gives it back over a connection of its own.
+      // The last of them releases it over its own connection.
       while (await one.peers.isTaken("thread")) await wait(5);
     });
 
-    test("hold on to a name for as long as they need it", async (context) => {
+    test("hold a name for as long as they need it", async (context) => {
       const { one, other } = await openTwo(context, server());
       const leave = await one.peers.enter("thread", never);
       await wait(2 * times.leaseMs);
@@ -92,7 +94,7 @@ export function describeNeighbours(server: () => RedisServer): void {
       (await other.peers.enter("thread", never))();
     });
 
-    test("have a name again on the next connection if Redis has lost it, and for no longer than they need it", async (context) => {
+    test("reclaim a name on the next connection if Redis has lost it, and only as long as they need it", async (context) => {
       const { proxy, store, other } = await openApart(context, server(), "again", { leaseMs: 60_000, renewMs: 60_000 });
       const leave = await store.peers!.enter("thread", never);
       const key = /\{again\}:held:\S+/.exec(await server().ask("KEYS", "{again}:held:*"))![0];
@@ -104,7 +106,7 @@ export function describeNeighbours(server: () => RedisServer): void {
       (await other.peers.enter("thread", AbortSignal.timeout(10_000)))();
     });
 
-    test("take no name for free while others may not be back", async (context) => {
+    test("do not treat a name as free while others may not have reconnected", async (context) => {
       const { proxy, store: early, other: late } = await openApart(context, server(), "early", { renewMs: 1_000 });
       const look = () => early.findTurn("alice", "resp_1");
       assert.equal(await early.peers!.isTaken("run"), false);
@@ -115,25 +117,25 @@ export function describeNeighbours(server: () => RedisServer): void {
       const leave = await late.peers.enter("run", never);
       assert.equal(await isTaken, true);
       leave();
-      // It goes over another connection, and is there a moment later.
+      // The release uses another connection, and arrives a moment later.
       while (await early.peers!.isTaken("run")) await wait(5);
     });
 
-    test("ask whether a name is taken without hearing what was told under it", async (context) => {
+    test("check whether a name is taken without reading what was published under it", async (context) => {
       const own = await startRedis();
       context.after(() => own.remove());
       const [one] = await openStores(context, [own.url()]);
       const sent = async () => Number(/total_net_output_bytes:(\d+)/.exec(await own.ask("INFO", "stats"))?.[1]);
       const leave = await one!.peers.enter("long", never);
       for (let times = 0; times < 100; times += 1) one!.peers.publish("long", [said("x".repeat(10_000))]);
-      await gatherHeard(one!.peers, "long", 100);
+      await receiveBatches(one!.peers, "long", 100);
       const before = await sent();
       assert.equal(await one!.peers.isTaken("long"), true);
       assert.ok((await sent()) - before < 100_000);
       leave();
     });
 
-    test("leave the line when they have waited long enough, and let the next one in", async (context) => {
+    test("leave the queue when they have waited long enough, and admit the next one", async (context) => {
       const { one, other } = await openTwo(context, server());
       const leave = await one.peers.enter("thread", never);
       const caller = new AbortController();
@@ -144,10 +146,10 @@ export function describeNeighbours(server: () => RedisServer): void {
       await given;
       leave();
       (await next)();
-      assert.ok(performance.now() - since < 3_500, "before it would have been taken for gone");
+      assert.ok(performance.now() - since < 3_500, "before its lease would have expired");
     });
 
-    test("lose their names when they are cut off, and the next one goes on", async (context) => {
+    test("lose their names when they are cut off, and the next one continues", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
       const [away, here] = await openStores(context, [
@@ -160,53 +162,53 @@ export function describeNeighbours(server: () => RedisServer): void {
       proxy.cut();
       const go = await next;
       proxy.mode = "pass";
-      // What it gives back now is another's.
+      // What it releases now belongs to another.
       leave();
       await wait(50);
       assert.equal(await here!.peers.isTaken("thread"), true);
       go();
     });
 
-    test("hear what is told under a name, from its beginning to its end", async (context) => {
+    test("receive what is published under a name, from its beginning to its end", async (context) => {
       const { one, other } = await openTwo(context, server());
       const leave = await one.peers.enter("run", never);
       one.peers.publish("run", [said("one"), said(" two")]);
-      const heard: string[] = [];
+      const received: string[] = [];
       for await (const events of other.peers.subscribe("run", never)) {
-        heard.push(events.map((event) => (event.type === "item-delta" ? event.text : "")).join(""));
-        if (heard.length > 1) continue;
+        received.push(events.map((event) => (event.type === "item-delta" ? event.text : "")).join(""));
+        if (received.length > 1) continue;
         one.peers.publish("run", [said(" three")]);
         leave();
       }
-      assert.deepEqual(heard, ["one two", " three"]);
+      assert.deepEqual(received, ["one two", " three"]);
     });
 
-    test("hear nothing behind words that were lost", async (context) => {
+    test("receive nothing after a gap", async (context) => {
       const url = server().url("gap");
       const [one, other] = await openStores(context, [url, url]);
       const leave = await one!.peers.enter("run", never);
       one!.peers.publish("run", [said("one")]);
-      await gatherHeard(other!.peers, "run", 1);
+      await receiveBatches(other!.peers, "run", 1);
       const key = /\{gap\}:told:\S+/.exec(await server().ask("KEYS", "{gap}:told:*"))![0];
       await server().ask("RPUSH", key, JSON.stringify([2, [said(" three")]]));
       leave();
       assert.deepEqual(await Array.fromAsync(other!.peers.subscribe("run", never)), [[said("one")]]);
     });
 
-    test("stop hearing for the reason that they are given", async (context) => {
+    test("stop receiving with the given reason", async (context) => {
       const { one, other } = await openTwo(context, server());
       const leave = await one.peers.enter("run", never);
       one.peers.publish("run", [said("one")]);
       const listener = new AbortController();
-      const hearing = other.peers.subscribe("run", listener.signal)[Symbol.asyncIterator]();
-      await hearing.next();
-      const next = assert.rejects(hearing.next(), (thrown) => thrown === listener.signal.reason);
+      const receiving = other.peers.subscribe("run", listener.signal)[Symbol.asyncIterator]();
+      await receiving.next();
+      const next = assert.rejects(receiving.next(), (thrown) => thrown === listener.signal.reason);
       setTimeout(() => listener.abort(new Error("The gateway stops.")), 20);
       await next;
       leave();
     });
 
-    test("call off each other's turns", async (context) => {
+    test("cancel each other's turns", async (context) => {
       const { one, other } = await openTwo(context, server());
       const leave = await one.peers.enter("run", never);
       one.peers.onCancel((turnId) => turnId === "resp_1" && leave());
@@ -214,17 +216,17 @@ export function describeNeighbours(server: () => RedisServer): void {
       assert.equal(await other.peers.isTaken("run"), false);
     });
 
-    test("hear each other again when Redis was lost without a word", async (context) => {
+    test("receive from each other again after Redis was lost silently", async (context) => {
       const { proxy, store, other } = await openApart(context, server(), "deaf", { timeoutMs: 400 });
-      const heard = Promise.withResolvers<string>();
-      store.peers!.onCancel(heard.resolve);
+      const received = Promise.withResolvers<string>();
+      store.peers!.onCancel(received.resolve);
       proxy.silence();
       await assert.rejects(store.findTurn("alice", "resp_1"), /Redis cannot be reached/);
       while ((await store.check().catch(() => "away")) === "away") await wait(5);
       let said: string | undefined;
       for (let call = 0; said === undefined && call < 100; call++) {
         await other.peers.cancel("run", "resp_1");
-        said = await Promise.race([heard.promise, wait(100, undefined)]);
+        said = await Promise.race([received.promise, wait(100, undefined)]);
       }
       assert.equal(said, "resp_1");
     });
@@ -272,7 +274,7 @@ export function describeNeighbours(server: () => RedisServer): void {
       }
     });
 
-    test("make the store anew when Redis came back empty, so that whoever looks finds one", async (context) => {
+    test("recreate the store when Redis came back empty, so that it can be inspected", async (context) => {
       const own = await startRedis();
       context.after(() => own.remove());
       const url = own.url("anew");
@@ -284,7 +286,7 @@ export function describeNeighbours(server: () => RedisServer): void {
       while ((await inspectRedis(url)).version !== 1) await wait(5);
     });
 
-    test("leave nothing of what callers call their sessions in Redis", async (context) => {
+    test("store nothing of the callers' session names in Redis", async (context) => {
       const { one } = await openTwo(context, server());
       const leave = await one.peers.enter('["ann","header:x-session-id:garden-7"]', never);
       assert.doesNotMatch(await server().ask("KEYS", "*"), /garden/);
@@ -327,7 +329,7 @@ export function describeNeighbours(server: () => RedisServer): void {
       );
     });
 
-    test("tell, stream and cancel a response that another of them runs in the background", async (context) => {
+    test("poll, stream and cancel a response that another of them runs in the background", async (context) => {
       const store = server().url();
       const [one, other] = [await open(context, store, 30), await open(context, store)];
       const input = "one two three four five six";
@@ -345,7 +347,7 @@ export function describeNeighbours(server: () => RedisServer): void {
       assert.equal(cancelled["status"], "cancelled");
     });
 
-    test("tell how a response ended at one of them while Redis was away from it", async (context) => {
+    test("report how a response ended on one of them while Redis was unreachable from it", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
       const one = await open(context, `redis://127.0.0.1:${proxy.port}?prefix=ended`, 30);
@@ -360,7 +362,7 @@ export function describeNeighbours(server: () => RedisServer): void {
       assert.equal((await json(ask(other.address, path)))["status"], "cancelled");
     });
 
-    test("answer a request once that comes to both with one key", async (context) => {
+    test("answer a request once that is sent to both with one key", async (context) => {
       const store = server().url();
       const [one, other] = [await open(context, store, 10), await open(context, store)];
       const body = { messages: [{ role: "user", content: "one two three" }] };
@@ -371,7 +373,7 @@ export function describeNeighbours(server: () => RedisServer): void {
       assert.deepEqual(answers[0], answers[1]);
     });
 
-    test("tell what another of them runs to its end, though Redis is away for a while", async (context) => {
+    test("stream to its end what another of them runs, even if Redis is unreachable for a while", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
       const one = await open(context, server().url("heard"), 50);
@@ -382,21 +384,21 @@ export function describeNeighbours(server: () => RedisServer): void {
       const first = await ask(one.address, "/v1/chat/completions", body, key);
       const followed = await ask(other.address, "/v1/chat/completions", body, key);
       const back = wait(1_500).then(() => (proxy.mode = "pass"));
-      let heard = "";
+      let received = "";
       for await (const text of followed.body!.pipeThrough(new TextDecoderStream())) {
-        if (heard === "") {
+        if (received === "") {
           proxy.mode = "refuse";
           proxy.cut();
         }
-        heard += text;
+        received += text;
       }
-      const contents = [...heard.matchAll(/"delta":\{"content":"([^"]*)"/g)];
+      const contents = [...received.matchAll(/"delta":\{"content":"([^"]*)"/g)];
       assert.equal(contents.map(([, text]) => text).join(""), words);
-      assert.match(heard, /data: \[DONE\]\n\n$/);
+      assert.match(received, /data: \[DONE\]\n\n$/);
       await Promise.all([back, first.text()]);
     });
 
-    test("go on with a stream that was cut at another of them, while it runs", async (context) => {
+    test("resume a stream that was cut on another of them, while it runs", async (context) => {
       const store = server().url();
       const [one, other] = [await open(context, store, 20), await open(context, store)];
       const words = Array.from({ length: 100 }, (_, index) => `word${index}`).join(" ");
@@ -404,16 +406,16 @@ export function describeNeighbours(server: () => RedisServer): void {
       const key = { "idempotency-key": "cut-1" };
       const begun = await ask(one.address, "/v1/chat/completions", body, key);
       const reader = begun.body!.pipeThrough(new TextDecoderStream()).getReader();
-      let heard = "";
-      while (!heard.includes("word4")) heard += (await reader.read()).value!;
+      let received = "";
+      while (!received.includes("word4")) received += (await reader.read()).value!;
       await reader.cancel();
-      const last = [...heard.matchAll(/^id: (.*)$/gm)].at(-1)![1]!;
+      const last = [...received.matchAll(/^id: (.*)$/gm)].at(-1)![1]!;
       const again = { ...key, "last-event-id": last };
       const resumed = await ask(other.address, "/v1/chat/completions", body, again);
       assert.equal(resumed.headers.get("x-portico-session"), begun.headers.get("x-portico-session"));
       const pieces = await Array.fromAsync(resumed.body!.pipeThrough(new TextDecoderStream()));
-      assert.ok(!pieces[0]!.includes("[DONE]"), "it is heard word by word");
-      const contents = [...(heard + pieces.join("")).matchAll(/"delta":\{"content":"([^"]*)"/g)];
+      assert.ok(!pieces[0]!.includes("[DONE]"), "it arrives word by word");
+      const contents = [...(received + pieces.join("")).matchAll(/"delta":\{"content":"([^"]*)"/g)];
       assert.equal(contents.map(([, text]) => text).join(""), words);
     });
   });

@@ -1,4 +1,4 @@
-/** The property of sessions, for two gateways on one Redis that come and go. */
+/** The property of sessions, for two gateways on one Redis that start and stop. */
 import { test } from "node:test";
 import type { SessionStore } from "../../src/core/store.ts";
 import { createRedisStore } from "../../src/stores/redis.ts";
@@ -8,12 +8,12 @@ import type { Site } from "../sessions/world.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 export function describeProperty(server: () => RedisServer): void {
-  test("every turn reaches the model exactly once and in order, whichever of two gateways on one Redis it comes to", async () => {
+  test("every turn reaches the model exactly once and in order, whichever of two gateways on one Redis it is sent to", async () => {
     await checkHistories(countRuns(1 / 100), (steps) => openSites(server().url(), steps));
   });
 }
 
-/** A gateway that is gone has a successor, whose store is open already, as nobody waits for it. */
+/** A stopped gateway has a successor, whose store is already open, so that nothing waits for it. */
 async function openSites(url: string, steps: readonly Step[]): Promise<readonly Site[]> {
   const ends = steps.filter(({ restart }) => restart).length + steps.filter(({ fate }) => fate === "crash").length;
   const stores = await Promise.all(Array.from({ length: 2 + ends }, () => open(url)));

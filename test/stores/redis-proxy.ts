@@ -1,28 +1,28 @@
-/** A way to Redis that can be cut: what goes through it arrives, and what comes back may not. */
+/** A connection to Redis that can be cut: requests arrive, and answers may not. */
 import { once } from "node:events";
 import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 
 export interface Proxy {
   readonly port: number;
   /**
-   * `lose`: the next answer is lost, with the connection. `refuse`: the same, and none is made again. `hold`: what is asked
-   * stays on its way, and no connection is made again.
+   * `lose`: the next answer is lost, with the connection. `refuse`: the same, and new connections are refused. `hold`:
+   * requests are held back, and new connections are refused.
    */
   mode: "pass" | "lose" | "refuse" | "hold";
-  /** What the answer is like that is lost. */
+  /** Which answers can be lost. */
   loses: RegExp;
-  /** How many were made. */
+  /** How many connections were made. */
   connections: number;
   /** Cuts every connection. */
   cut(): void;
-  /** What goes through the connections that there are is lost from now on, and nobody is told. */
+  /** From now on everything on the existing connections is lost, without an error. */
   silence(): void;
-  /** What was held arrives after all. */
+  /** Delivers what was held back. */
   deliver(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** `delayMs`: how long the way is. */
+/** `delayMs`: the latency of requests. */
 export async function startProxy(target: number, delayMs = 0): Promise<Proxy> {
   const sockets = new Set<Socket>();
   const held = new Map<Socket, Buffer>();

@@ -1,4 +1,7 @@
-/** What scripts do in moments that other tests do not meet: between two steps of a work, or when somebody is gone. */
+/**
+ * What scripts do in moments that other tests do not reach: between two steps of an operation, or when a client is
+ * gone.
+ */
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
@@ -20,8 +23,8 @@ export function describeScripts(server: () => RedisServer): void {
   const run = (prefix: string, { text }: Script, ...args: readonly string[]): Promise<string> =>
     server().ask("EVAL", text, "1", `{${prefix}}:`, ...args);
 
-  describe("scripts of Redis", () => {
-    test("hold on to the lease of the connection that has it, and not to that of an older one", async () => {
+  describe("Redis scripts", () => {
+    test("renew the lease of the connection that holds it, and not that of an older one", async () => {
       assert.equal(await run("lease", scripts.renew, "gateway:2", "10000"), ":1\r\n");
       assert.equal(await run("lease", scripts.renew, "gateway:2", "20000"), ":1\r\n");
       assert.equal(await run("lease", scripts.renew, "gateway:1", "90000"), ":0\r\n");
@@ -29,7 +32,7 @@ export function describeScripts(server: () => RedisServer): void {
       assert.ok(left > 10_000 && left <= 20_000);
     });
 
-    test("let in who waits behind somebody that has not come for a while", async () => {
+    test("admit the next in the queue if the one before it has not asked for a while", async () => {
       await server().ask("HSET", "{line}:secrets", "idempotency", "key");
       const enter = (who: string) => run("line", scripts.enter, "name", who, "10000", "100", "key", "");
       assert.equal(await enter("first"), ":1\r\n");
@@ -39,7 +42,7 @@ export function describeScripts(server: () => RedisServer): void {
       assert.equal(await enter("next"), ":1\r\n");
     });
 
-    test("put who comes behind whoever came before, also when the clock was set back since", async () => {
+    test("append newcomers to the queue, even if the clock was set back since", async () => {
       await server().ask("HSET", "{clock}:secrets", "idempotency", "key");
       const enter = (who: string) => run("clock", scripts.enter, "name", who, "10000", "4000", "key", "");
       assert.deepEqual([await enter("first"), await enter("next")], [":1\r\n", ":0\r\n"]);
@@ -49,7 +52,7 @@ export function describeScripts(server: () => RedisServer): void {
       assert.deepEqual(line.match(/[a-z]+/g), ["next", "later", "last"]);
     });
 
-    test("tell who waits for a name that it is free", async (context) => {
+    test("notify those waiting for a name that it is free", async (context) => {
       await server().ask("HSET", "{freed}:secrets", "idempotency", "key");
       const times = { timeoutMs: 5_000, openingMs: 5_000, copyingMs: 1_000 };
       const address = readAddress(server().url("freed"));
@@ -62,20 +65,20 @@ export function describeScripts(server: () => RedisServer): void {
       assert.equal(await freed.promise, "name");
     });
 
-    test("keep what is told under a name for no longer than they are asked to", async () => {
+    test("keep what is published under a name no longer than requested", async () => {
       await run("told", scripts.publish, "name", "one", "5000");
       const left = Number((await server().ask("PTTL", "{told}:told:name")).slice(1));
       assert.ok(left > 0 && left <= 5_000);
     });
 
-    test("count no change, which would make others forget what they have read, where nothing is another", async (context) => {
+    test("count no change, which would clear the caches of others, where nothing has changed", async (context) => {
       const store = await open(context, "changes");
       const before = await server().ask("GET", "{changes}:changes");
       await keepThread(store, 2);
       assert.equal(await server().ask("GET", "{changes}:changes"), before);
     });
 
-    test("leave nothing at a turn of a key that is too old", async (context) => {
+    test("remove from a turn the reference to a key that is too old", async (context) => {
       const store = await open(context, "keys");
       const turn = makeTurn({});
       await store.commit({ turns: [turn], key: { key: "key", fingerprint: "print" } });
@@ -85,14 +88,14 @@ export function describeScripts(server: () => RedisServer): void {
       assert.equal(await isNoted(), ":0\r\n");
     });
 
-    test("do not delete a turn outside of sessions that somebody follows by now", async (context) => {
+    test("do not delete a sessionless turn that has a follower by now", async (context) => {
       const store = await open(context, "leaves");
       const [first, second] = await keepLoose(store, 2, new Date(0));
       assert.match(await run("leaves", scripts.removeLeaves, "", first!.id), /^\*3\r\n:0\r\n:0\r\n/);
       assert.match(await run("leaves", scripts.removeLeaves, "", second!.id, first!.id), /^\*3\r\n:2\r\n:2\r\n/);
     });
 
-    test("show nothing of a session that is just being deleted", async (context) => {
+    test("show nothing of a session that is being deleted", async (context) => {
       const store = await open(context, "doomed");
       const key = { key: "key", fingerprint: "print" };
       const [first, last] = await keepThread(store, 2);

@@ -1,4 +1,4 @@
-/** A Redis of the tests' own: on a free port of the loopback address, with its files in a folder that goes with it. */
+/** A Redis for tests: on a free port of the loopback address, with its files in a folder that is removed with it. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -9,9 +9,9 @@ import { findFreePort } from "../gateway.ts";
 
 export interface RedisServer {
   readonly port: number;
-  /** The URL of a store that no other test has. */
+  /** The URL of a store that no other test uses. */
   url(prefix?: string): string;
-  /** Asks in the simplest form of the protocol, over a connection of its own. */
+  /** Sends a command in the simplest form of the protocol, over its own connection. */
   ask(...command: readonly string[]): Promise<string>;
   stop(signal?: NodeJS.Signals): Promise<void>;
   /** The same server again, on the same port and with the same files. */
@@ -20,7 +20,7 @@ export interface RedisServer {
   remove(): Promise<void>;
 }
 
-/** Why there is none; nothing where there is. On Debian, as root, it is installed first. */
+/** Why there is none; undefined if there is one. On Debian, as root, it is installed first. */
 export function whyNoRedis(): string | undefined {
   const isThere = findProgram() !== undefined || (process.getuid?.() === 0 && install() && findProgram() !== undefined);
   return isThere ? undefined : "redis-server is not on the PATH";
@@ -31,13 +31,13 @@ function install(): boolean {
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   const run = (...args: readonly string[]) =>
     spawnSync(packages, args, { stdio: "ignore", timeout: 60_000, env }).status === 0;
-  // Several test files may come at once: the others wait until it is there.
+  // Several test files may start at once: the others wait until it is installed.
   const patient = ["-o", "DPkg::Lock::Timeout=50"];
   const add = () => run("install", ...patient, "-y", "--no-install-recommends", "redis-server");
   return add() || (run("update") && add());
 }
 
-/** Looked for until it is found: a test starts many servers. */
+/** Cached once it is found, as a test starts many servers. */
 let program: string | undefined;
 
 function findProgram(): string | undefined {
@@ -59,7 +59,7 @@ export async function startRedis(...settings: readonly string[]): Promise<RedisS
     for (;;) {
       if (started.exitCode !== null) throw new Error(`redis-server ended with ${started.exitCode}`);
       const reply = await ask("PING").catch(() => "");
-      // Whoever must give a password first is answered too.
+      // A server that requires a password answers too.
       if (/^(\+PONG|-NOAUTH)/.test(reply)) return;
       await new Promise((resolve) => setTimeout(resolve, 10));
     }

@@ -3,9 +3,9 @@ import { createRedisStore } from "../../src/stores/redis.ts";
 import { describeStore } from "./contract.ts";
 import { describeAlike } from "./redis-alike.ts";
 import { describeGateway } from "./redis-gateway.ts";
-import { describeBeside, describeLeftovers, describeOpening, describeTrouble } from "./redis-life.ts";
-import { describeLine } from "./redis-line.ts";
-import { describeNeighbours } from "./redis-peers.ts";
+import { describeOtherGateways, describeLeftovers, describeOpening, describeFailures } from "./redis-life.ts";
+import { describeQueue } from "./redis-line.ts";
+import { describePeers } from "./redis-peers.ts";
 import { describeOperator } from "./redis-operator.ts";
 import { describeProperty } from "./redis-property.ts";
 import { describeScripts } from "./redis-scripts.ts";
@@ -19,19 +19,19 @@ describe("Redis", { skip: whyNoRedis() ?? false }, () => {
   after(() => server.remove());
 
   describeStore("the Redis store", (now) => createRedisStore({ url: server.url(), now }));
-  for (const tell of [
-    describeBeside,
-    describeTrouble,
+  for (const describePart of [
+    describeOtherGateways,
+    describeFailures,
     describeOpening,
     describeLeftovers,
-    describeNeighbours,
-    describeLine,
+    describePeers,
+    describeQueue,
     describeGateway,
     describeOperator,
     describeProperty,
     describeAlike,
     describeScripts,
   ]) {
-    tell(() => server);
+    describePart(() => server);
   }
 });

@@ -22,7 +22,7 @@ import {
 const newFile = createFiles();
 
 describe("the file of the SQLite store after deletions", () => {
-  test("holds nothing of what was deleted, neither in its pages nor in its log", async () => {
+  test("contains nothing of what was deleted, neither in its pages nor in its log", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     const secret = "the launch code is 0000";
@@ -45,7 +45,7 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
-  test("gives the space of a large session back, little by little, while other turns are kept", async () => {
+  test("releases the space of a large session gradually, while other turns are stored", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     await keepSession(store, {});
@@ -55,17 +55,17 @@ describe("the file of the SQLite store after deletions", () => {
     const deleted = store.deleteSession("alice", thread[0]!.session!);
     const progress = { isOver: false };
     void deleted.then(() => (progress.isOver = true));
-    let kept = 0;
+    let stored = 0;
     while (!progress.isOver) {
       const turn = makeTurn({});
       assert.equal(await store.commit({ turns: [turn] }), true);
       assert.equal(await store.deleteTurn("alice", turn.id), true);
-      kept += 1;
+      stored += 1;
       assert.equal(await store.findSession("alice", "hint"), undefined);
       assert.equal(await store.findTurn("alice", thread[0]!.id), undefined);
       assert.deepEqual(await readTurns(store, thread[0]!.id), []);
     }
-    assert.ok(kept > 2, `${kept} turns were kept in the meantime`);
+    assert.ok(stored > 2, `${stored} turns were stored in the meantime`);
     assert.equal(look(file, "SELECT count(*) AS value FROM turns"), 1);
     await store.prune({});
     assert.ok(statSync(file).size <= before * 2, `${statSync(file).size} bytes after ${before}`);
@@ -78,12 +78,12 @@ describe("the file of the SQLite store after deletions", () => {
     const store = createSqliteStore({ file });
     const input = [{ type: "message", role: "user", content: "x".repeat(2_500_000) }] as const;
     const session = newSessionId();
-    const keepSix = async (wanted: Partial<StoredTurn>) => {
+    const storeSix = async (wanted: Partial<StoredTurn>) => {
       for (let count = 0; count < 6; count += 1) await store.commit({ turns: [makeTurn({ input, ...wanted })] });
     };
 
     await store.createSession(makeConversation({ id: session }));
-    await keepSix({ session });
+    await storeSix({ session });
     const left = () => Number(look(file, "SELECT count(*) AS value FROM turns"));
     const seen = [left()];
     const progress = { isOver: false };
@@ -98,7 +98,7 @@ describe("the file of the SQLite store after deletions", () => {
       [{ idleBefore: new Date(Date.now() + 1_000) }, "SELECT count(*) AS value FROM turns"],
       [{ piecesBefore: new Date() }, "SELECT count(*) AS value FROM turns WHERE pieces IS NOT NULL"],
     ] as const) {
-      await keepSix({ told: fullTold });
+      await storeSix({ told: fullTold });
       const steps: number[] = [];
       for (let more = true; more;) {
         ({ more } = await store.prune(rules));
@@ -110,7 +110,7 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
-  test("leaves the file to other processes for a moment between two steps of a deletion", async (context) => {
+  test("is free for other processes for a moment between two steps of a deletion", async (context) => {
     const file = newFile();
     const store = createSqliteStore({ file });
     const thread = await keepThread(store, 500);
@@ -119,7 +119,7 @@ describe("the file of the SQLite store after deletions", () => {
     const deleted = store.deleteSession("alice", thread[0]!.session!);
     const seen = [];
     for (let step = 0; step < 3; step += 1) {
-      // What is on the disk after the step was is told after it.
+      // What reached the disk after the step is confirmed after it.
       for (let writes = 0; writes < 5; writes += 1) await store.commit({ turns: [makeTurn({})] });
       seen.push(left());
       context.mock.timers.tick(9);
@@ -132,7 +132,7 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
-  test("gives the space of a large turn back, and that of items that are gone from one", async () => {
+  test("releases the space of a large turn, and that of items removed from one", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     await store.prune({});
@@ -149,7 +149,7 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
-  test("keeps nobody waiting for the space of what others deleted", async () => {
+  test("makes no caller wait for the space of what others deleted", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     const input = [{ type: "message", role: "user", content: "x".repeat(40_000_000) }] as const;
@@ -158,7 +158,7 @@ describe("the file of the SQLite store after deletions", () => {
     await store.commit({ turns: [small], forget: [large.id] });
     assert.equal(await store.deleteTurn("alice", small.id), true);
     const left = statSync(file).size;
-    assert.ok(left > 39_000_000, `${left} bytes: the rest goes later`);
+    assert.ok(left > 39_000_000, `${left} bytes: the rest is released later`);
     await store.deleteSession("alice", (await keepSession(store, {})).session!);
     assert.ok(statSync(file).size > 39_000_000, `${statSync(file).size} bytes after ${left}`);
     await pruneAll(store, {});
@@ -166,7 +166,7 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
-  test("deletes a thread outside of sessions in steps, and gives its space back", async () => {
+  test("deletes a sessionless thread in steps, and releases its space", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     await store.prune({});
@@ -194,7 +194,7 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
-  test("leaves the threads of others at hand, but not what followed a turn that is gone", async () => {
+  test("keeps other threads cached, but not the followers of a deleted turn", async () => {
     const store = createSqliteStore({ file: newFile() });
     const [first, second] = await keepThread(store, 2);
     const other = await keepSession(store, {});
@@ -214,19 +214,19 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
-  test("counts sessions in a run until nobody has too many, and not again for every step of it", async () => {
+  test("counts sessions in a run until no owner has too many, and not again for every step", async () => {
     const store = createSqliteStore({ file: newFile() });
     const rules = { maxSessionsPerOwner: 1 };
-    const keepTwo = async () => [await keepSession(store, {}), await keepSession(store, {})];
-    await keepTwo();
+    const storeTwo = async () => [await keepSession(store, {}), await keepSession(store, {})];
+    await storeTwo();
     assert.equal((await store.prune(rules)).sessions, 1);
-    await keepTwo();
+    await storeTwo();
     assert.equal((await store.prune(rules)).sessions, 0);
     assert.equal((await store.prune({ ...rules })).sessions, 2);
     await store.close();
   });
 
-  test("counts sessions again when a step was undone with a wrong write beside it", async () => {
+  test("counts sessions again when a step was undone because of a failed write beside it", async () => {
     const store = createSqliteStore({ file: newFile() });
     const [, newest] = [await keepSession(store, {}), await keepSession(store, {})];
     const again = { id: newest.session!, owner: "alice", createdAt: new Date(), metadata: {} };
@@ -239,22 +239,22 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
-  test("has nothing at hand of what was pruned, of a session not even when a part of it is still there", async () => {
+  test("caches nothing of what was pruned, even if a part of a session is still there", async () => {
     const store = createSqliteStore({ file: newFile() });
-    const loose = makeTurn({ createdAt: new Date(0) });
-    await store.commit({ turns: [loose] });
+    const sessionless = makeTurn({ createdAt: new Date(0) });
+    await store.commit({ turns: [sessionless] });
     const thread = await keepThread(store, 500);
     assert.equal((await store.recallPath(thread.at(-1)!.id))?.length, 500);
-    assert.equal((await store.recallPath(loose.id))?.length, 1);
+    assert.equal((await store.recallPath(sessionless.id))?.length, 1);
     assert.equal((await store.prune({ idleBefore: new Date(1) })).turns, 1);
-    assert.equal(await store.recallPath(loose.id), undefined);
+    assert.equal(await store.recallPath(sessionless.id), undefined);
     assert.equal((await store.recallPath(thread.at(-1)!.id))?.length, 500);
     assert.equal((await store.prune({ idleBefore: new Date(Date.now() + 1_000) })).more, true);
     for (const turn of [thread[0]!, thread.at(-1)!]) assert.equal(await store.recallPath(turn.id), undefined);
     await store.close();
   });
 
-  test("has nothing of a turn that would begin a session anew while it is being deleted", async () => {
+  test("contains nothing of a turn that would recreate a session while it is being deleted", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     const first = makeTurn({ session: newSessionId() });
@@ -267,7 +267,7 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
-  test("begins another session at once under the hint of one that is being deleted", async () => {
+  test("starts another session at once under the hint of one that is being deleted", async () => {
     const store = createSqliteStore({ file: ":memory:" });
     const first = makeTurn({ session: newSessionId() });
     await store.commit({ turns: [first], session: toCreate(first, "hint") });
@@ -279,14 +279,14 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
-  test("prunes in short steps, and then gives back what it took on the disk", async () => {
+  test("prunes in short steps, and then releases the space on disk", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     await store.prune({});
     const before = statSync(file).size;
     for (let count = 0; count < 5; count += 1) {
-      const kept = Array.from({ length: 200 }, () => keepSession(store, { told: fullTold }));
-      await Promise.all(kept);
+      const stored = Array.from({ length: 200 }, () => keepSession(store, { told: fullTold }));
+      await Promise.all(stored);
     }
     const pruned = await pruneAll(store, { idleBefore: new Date(Date.now() + 1_000) });
     assert.deepEqual([pruned.sessions, pruned.turns], [1_000, 1_000]);
@@ -296,7 +296,7 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
-  test("is read once for a tree outside of sessions that goes in many parts", async () => {
+  test("is read once for a sessionless tree that is pruned in many parts", async () => {
     const pruneThread = async (length: number) => {
       const store = createSqliteStore({ file: newFile() });
       await keepLoose(store, length, new Date(0));
@@ -307,10 +307,10 @@ describe("the file of the SQLite store after deletions", () => {
       return spent;
     };
     const [short, long] = [await pruneThread(1_500), await pruneThread(15_000)];
-    assert.ok(long < 2.5 * short, `${long} µs for each turn of a long thread, ${short} of a short one`);
+    assert.ok(long < 2.5 * short, `${long} µs per turn of a long thread, ${short} of a short one`);
   });
 
-  test("loses threads that were left in short steps, with their space, and has nothing of them at hand", async () => {
+  test("loses abandoned threads in short steps, with their space, and caches nothing of them", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     await store.prune({});
@@ -333,7 +333,7 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
-  test("holds nothing for the search of ends while a session has one thread, nor of ends that are deleted", async () => {
+  test("has no entries for ends while a session has one thread, nor for deleted ends", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     const count = () => look(file, "SELECT count(*) AS value FROM ends");
@@ -349,7 +349,7 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
-  test("shows nothing of a session whose deletion was cut short, and prune finishes it", async () => {
+  test("shows nothing of a session whose deletion was interrupted, and prune finishes it", async () => {
     const file = newFile();
     const first = createSqliteStore({ file });
     const thread = await keepThread(first, 1_000);
@@ -381,7 +381,7 @@ describe("two SQLite stores on one file", () => {
     return [createSqliteStore({ file }), createSqliteStore({ file })] as const;
   }
 
-  test("show nothing of what the other one deleted, and keep nothing below it", async () => {
+  test("show nothing of what the other one deleted, and store nothing below it", async () => {
     const [gateway, operator] = await openTwo();
     const [first, second, third] = await keepThread(gateway, 3);
     assert.equal((await gateway.readPath(third!.id)).length, 3);
@@ -397,7 +397,7 @@ describe("two SQLite stores on one file", () => {
     await Promise.all([gateway.close(), operator.close()]);
   });
 
-  test("know a hint by the key that the other one took in", async () => {
+  test("find a hint by the key that the other one imported", async () => {
     const source = createSqliteStore({ file: ":memory:" });
     const [turn] = await keepThread(source, 1);
     const [gateway, operator] = await openTwo();

@@ -9,7 +9,7 @@ import { keepSession, makeTurn } from "./making.ts";
 
 const newFile = createFiles();
 
-test("requests go on while the SQLite store lists what is outside of sessions", async (context) => {
+test("requests continue while the SQLite store lists sessionless turns", async (context) => {
   const store = createSqliteStore({ file: newFile() });
   context.after(() => store.close());
   const turns: StoredTurn[] = [];
@@ -34,7 +34,7 @@ test("requests go on while the SQLite store lists what is outside of sessions", 
   assert.equal(await deleted, true);
 });
 
-test("the SQLite store reads what was said in the sessions of a page, and in no others of the same hour", async (context) => {
+test("the SQLite store reads the content of the sessions of a page, and of no others of the same hour", async (context) => {
   const file = newFile();
   const store = createSqliteStore({ file, now: () => new Date("2026-11-17T12:30:00Z") });
   context.after(() => store.close());

@@ -32,7 +32,7 @@ describeStore("the SQLite store in memory, read back each time", (now) =>
 );
 
 describe("the file of the SQLite store", () => {
-  test("holds everything after a restart, with hints still found", async () => {
+  test("contains everything after a restart, and hints are still found", async () => {
     const file = newFile();
     const first = createSqliteStore({ file });
     const thread = await keepThread(first, 3);
@@ -60,7 +60,7 @@ describe("the file of the SQLite store", () => {
     await store.close();
   });
 
-  test("cannot be locked by another account, which could keep the gateway from starting so", async () => {
+  test("cannot be locked by another account, which could prevent the gateway from starting", async () => {
     const file = newFile();
     const modeOf = () => statSync(`${file}-gateway`).mode & 0o777;
     const first = createSqliteStore({ file });
@@ -74,7 +74,7 @@ describe("the file of the SQLite store", () => {
     await second.close();
   });
 
-  test("stays locked for other processes when its own asks for it a second time", async () => {
+  test("stays locked for other processes when its own claims it a second time", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     await store.claim();
@@ -87,7 +87,7 @@ describe("the file of the SQLite store", () => {
     await store.close();
   });
 
-  test("never holds a hint in clear", async () => {
+  test("never contains a hint in clear text", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     const turn = makeTurn({ session: newSessionId() });
@@ -101,7 +101,7 @@ describe("the file of the SQLite store", () => {
     assert.ok(readFileSync(file).includes(turn.id));
   });
 
-  test("has a hint key of its own", async () => {
+  test("has its own hint key", async () => {
     const turn = makeTurn({ session: newSessionId() });
     const hashes = [];
     for (const file of [newFile(), newFile()]) {
@@ -114,7 +114,7 @@ describe("the file of the SQLite store", () => {
     assert.notEqual(hashes[0], hashes[1]);
   });
 
-  test("tells when a session was made and last used", async () => {
+  test("records when a session was created and last used", async () => {
     const file = newFile();
     let time = 1_000;
     const store = createSqliteStore({ file, now: () => new Date(time) });
@@ -134,7 +134,7 @@ describe("the file of the SQLite store", () => {
     assert.equal(look(file, "SELECT created || ' ' || updated AS value FROM sessions"), "1000 2000");
   });
 
-  test("gives the turns of a deleted session up with it", async () => {
+  test("deletes the turns of a deleted session with it", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     await keepThread(store, 3);
@@ -146,7 +146,7 @@ describe("the file of the SQLite store", () => {
     assert.equal(look(file, "SELECT auto_vacuum AS value FROM pragma_auto_vacuum"), 2);
   });
 
-  test("goes on where the first release wrote it, and finds the new turns by what was said", async () => {
+  test("is upgraded from the first release, and finds new turns by their content", async () => {
     const file = newFile();
     const [root, old] = writeVersion(file, 1);
     const store = createSqliteStore({ file });
@@ -177,7 +177,7 @@ describe("the file of the SQLite store", () => {
     assert.equal(look(file, "SELECT user_version AS value FROM pragma_user_version"), newestVersion);
   });
 
-  test("goes on where the second release wrote it: nothing was told yet, and what is idle is found", async () => {
+  test("is upgraded from the second release: no delivery records yet, and idle sessions are found", async () => {
     const file = newFile();
     const [root, old] = writeVersion(file, 2);
     const store = createSqliteStore({ file, now: () => new Date(2_000) });
@@ -195,7 +195,7 @@ describe("the file of the SQLite store", () => {
     await store.close();
   });
 
-  test("goes on where the third release wrote it, and finds old and new turns by their last exchange", async () => {
+  test("is upgraded from the third release, and finds old and new turns by their last exchange", async () => {
     const file = newFile();
     const [root, old] = writeVersion(file, 3);
     const exchange = newDigest();
@@ -211,7 +211,7 @@ describe("the file of the SQLite store", () => {
     await store.close();
   });
 
-  test("goes on where the fourth release wrote it, and lets go of what had come to nothing by then", async () => {
+  test("is upgraded from the fourth release, and failed turns from before can be pruned", async () => {
     const file = newFile();
     const [root, failed] = writeVersion(file, 4);
     const database = new DatabaseSync(file);
@@ -226,7 +226,7 @@ describe("the file of the SQLite store", () => {
     await store.close();
   });
 
-  test("goes on where the fifth release wrote it, and lets go of threads that had been left by then", async () => {
+  test("is upgraded from the fifth release, and threads abandoned before can be pruned", async () => {
     const file = newFile();
     const [root, old] = writeVersion(file, 5);
     const database = new DatabaseSync(file);
@@ -243,7 +243,7 @@ describe("the file of the SQLite store", () => {
     await store.close();
   });
 
-  test("remembers keys and secrets after a restart, and never holds a key in clear", async () => {
+  test("keeps keys and secrets across a restart, and never contains a key in clear text", async () => {
     const file = newFile();
     const key = "a key that names someone";
     const first = createSqliteStore({ file });
@@ -260,7 +260,7 @@ describe("the file of the SQLite store", () => {
     await second.close();
   });
 
-  test("is made anew where a process died before it wrote the first table", async () => {
+  test("is recreated if a process died before it wrote the first table", async () => {
     const empty = newFile();
     mkdirSync(dirname(empty));
     writeFileSync(empty, "");
@@ -290,7 +290,7 @@ test("a new file never has a journal, which a killed process would leave beside 
   await store.close();
 });
 
-test("a file that gets its tables while it is inspected is not taken for another program's", async (context) => {
+test("a file that gets its tables while it is inspected is not mistaken for another program's", async (context) => {
   const file = newFile();
   mkdirSync(dirname(file));
   const bare = new DatabaseSync(file);
@@ -309,7 +309,7 @@ test("a file that gets its tables while it is inspected is not taken for another
 });
 
 describe("a file that the SQLite store cannot use", () => {
-  test("is left as it was when it is not a database", () => {
+  test("is left unchanged when it is not a database", () => {
     for (const text of ["a diary", "a diary\n".repeat(1_000)]) {
       const file = newFile();
       mkdirSync(dirname(file));
@@ -318,7 +318,7 @@ describe("a file that the SQLite store cannot use", () => {
     }
   });
 
-  test("is left as it was when another program's tables are in it", () => {
+  test("is left unchanged when it has another program's tables", () => {
     const file = newFile();
     mkdirSync(dirname(file));
     const database = new DatabaseSync(file);
@@ -327,7 +327,7 @@ describe("a file that the SQLite store cannot use", () => {
     refusesAndLeaves(file, /another program's database\. Name another file/);
   });
 
-  test("is left as it was, with its journal, when a program was killed while changing it", () => {
+  test("is left unchanged, with its journal, when a program was killed while changing it", () => {
     const file = newFile();
     mkdirSync(dirname(file));
     writeUnfinished(file);
@@ -336,7 +336,7 @@ describe("a file that the SQLite store cannot use", () => {
     assert.deepEqual(readFileSync(`${file}-journal`), journal);
   });
 
-  test("keeps the version of the release that wrote it when one of the steps to ours fails", () => {
+  test("keeps the version of the release that wrote it when a migration step fails", () => {
     const file = newFile();
     writeVersion(file, 1);
     const database = new DatabaseSync(file);
@@ -346,7 +346,7 @@ describe("a file that the SQLite store cannot use", () => {
     database.close();
   });
 
-  test("is left as it was when a newer release wrote it", async () => {
+  test("is left unchanged when a newer release wrote it", async () => {
     const file = newFile();
     await createSqliteStore({ file }).close();
     const database = new DatabaseSync(file);
@@ -355,7 +355,7 @@ describe("a file that the SQLite store cannot use", () => {
     refusesAndLeaves(file, /version 99, and this release knows versions up to \d+\. Start the newer release/);
   });
 
-  test("is named when its place is a folder or below a file", () => {
+  test("is named in the error when its path is a folder or below a file", () => {
     const file = newFile();
     mkdirSync(file, { recursive: true });
     refuses(file, /cannot be opened: .*Check that/);
@@ -366,8 +366,8 @@ describe("a file that the SQLite store cannot use", () => {
   });
 });
 
-describe("a SQLite store in trouble", () => {
-  test("rejects all commits of a tick and keeps none of them while another process holds the file", async () => {
+describe("a SQLite store with failures", () => {
+  test("rejects all commits of a tick and stores none of them while another process locks the file", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     const other = new DatabaseSync(file);
@@ -386,7 +386,7 @@ describe("a SQLite store in trouble", () => {
     await store.close();
   });
 
-  test("keeps the neighbours of a turn that made the database give up the whole tick", async () => {
+  test("stores the other turns of a tick when one made the database roll back the whole tick", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     const saboteur = new DatabaseSync(file);
@@ -399,9 +399,9 @@ describe("a SQLite store in trouble", () => {
       outcomes.map(({ status }) => status),
       ["fulfilled", "rejected", "fulfilled"],
     );
-    const kept = await Promise.all(turns.map((turn) => store.findTurn("alice", turn.id)));
+    const found = await Promise.all(turns.map((turn) => store.findTurn("alice", turn.id)));
     assert.deepEqual(
-      kept.map((turn) => turn !== undefined),
+      found.map((turn) => turn !== undefined),
       [true, false, true],
     );
     saboteur.exec("DELETE FROM fault");
@@ -410,7 +410,7 @@ describe("a SQLite store in trouble", () => {
     await store.close();
   });
 
-  test("rejects a turn that cannot be written as JSON, and keeps its neighbour", async () => {
+  test("rejects a turn that cannot be written as JSON, and stores the other one", async () => {
     const store = createSqliteStore({ file: ":memory:" });
     const good = makeTurn({});
     const fields: { self?: unknown } = {};
@@ -425,7 +425,7 @@ describe("a SQLite store in trouble", () => {
     await store.close();
   });
 
-  test("says so when its file was moved away", async () => {
+  test("reports that its file was moved away", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
     await store.check();
@@ -439,7 +439,7 @@ describe("a SQLite store and other processes", () => {
   const sources = new URL("../../src/stores/sqlite.ts", import.meta.url).href;
   const making = new URL("making.ts", import.meta.url).href;
 
-  /** Runs a program that has `createSqliteStore`, `keepThread` and `file` at hand. */
+  /** Runs a program with `createSqliteStore`, `keepThread` and `file` defined. */
   function startProcess(file: string, program: string) {
     const source = `
       import { createSqliteStore } from ${JSON.stringify(sources)};
@@ -460,7 +460,7 @@ describe("a SQLite store and other processes", () => {
        process.stdout.write(thread.at(-1).id);
        setInterval(() => {}, 1_000);`,
     );
-    // A child that fails says nothing and ends.
+    // A child that fails prints nothing and exits.
     const [tip] = await Promise.race([once(child.stdout, "data"), once(child.stdout, "end")]);
     child.kill("SIGKILL");
     const [, signal] = await once(child, "exit");

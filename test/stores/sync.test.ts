@@ -15,9 +15,9 @@ import { createFiles, look } from "./files.ts";
 import { keepThread, makeTurn, toMove } from "./making.ts";
 
 const newFile = createFiles();
-const unhurried = { pause: () => undefined, noteWrite: () => {} };
+const noCheckpoints = { pause: () => undefined, noteWrite: () => {} };
 
-/** Writes into a file whose disk answers when the test says so, or fails. */
+/** Writes to a file whose disk responds on demand, or fails. */
 function open(context: TestContext) {
   const file = newFile();
   const database = openDatabase(file);
@@ -36,7 +36,7 @@ function open(context: TestContext) {
     },
     restMs: 50,
   })!;
-  const group = createGroup(database, unhurried, sync.whenOnDisk, sync.requireSynced);
+  const group = createGroup(database, noCheckpoints, sync.whenOnDisk, sync.requireSynced);
   const insert = database.prepare("INSERT INTO meta (key, value) VALUES (?, x'')");
   const told: string[] = [];
   context.after(async () => {
@@ -67,7 +67,7 @@ function open(context: TestContext) {
   };
 }
 
-/** For all that is opened from now on until the test is over. */
+/** For everything that is opened from now on until the end of the test. */
 function replaceSync(context: TestContext, sync: (log: number, done: (error?: Error | null) => void) => void): void {
   context.mock.method(fs, "fdatasync", sync);
   syncBuiltinESMExports();
@@ -81,7 +81,7 @@ const ioError = () => Object.assign(new Error("EIO: i/o error, fdatasync"), { co
 const refusal =
   "The session store cannot save turns now: its disk is failing, or a quota is used up. Check both; a running gateway then continues by itself.";
 
-test("what is written is told when it is on the disk, and whoever comes meanwhile shares the next sync", async (context) => {
+test("a write is confirmed when it is on the disk, and later writes share the next sync", async (context) => {
   const { write, asked, told, isThere } = open(context);
   const first = await write("one");
   await write("two");
@@ -100,7 +100,7 @@ test("what is written is told when it is on the disk, and whoever comes meanwhil
   await last.written;
 });
 
-test("who writes nothing waits for what was written before, and has nothing synced", async (context) => {
+test("an operation without a write waits for earlier writes, and causes no sync", async (context) => {
   const { write, read, asked, told } = open(context);
   await read();
   assert.deepEqual([asked.length, told], [0, ["read"]]);
@@ -113,7 +113,7 @@ test("who writes nothing waits for what was written before, and has nothing sync
   assert.deepEqual([asked.length, told], [1, ["read", "one", "read"]]);
 });
 
-test("a log that could not be brought to the disk is written again, since the system forgets what it could not write", async (context) => {
+test("a log that failed to sync is rewritten, since the system drops what it could not write", async (context) => {
   const { file, write, asked, told, warned, disk, isThere } = open(context);
   const { written } = await write("one");
   const before = readFileSync(`${file}-wal`);
@@ -128,7 +128,7 @@ test("a log that could not be brought to the disk is written again, since the sy
   assert.deepEqual([told, disk.broughtAgain, warned.length], [["one", "two"], 1, 1]);
 });
 
-test("while a log cannot be written again either, nothing is told of it and nothing added to it", async (context) => {
+test("while a log cannot be rewritten either, nothing in it is confirmed and nothing is added to it", async (context) => {
   const { write, asked, told, disk, sync, isThere } = open(context);
   disk.fails = true;
   const { written } = await write("one");
@@ -139,7 +139,7 @@ test("while a log cannot be written again either, nothing is told of it and noth
   assert.deepEqual([told, isThere("two")], [[`one: ${refusal}`, `two: ${refusal}`], false]);
   assert.throws(sync.requireSynced, { code: "EIO" });
   disk.fails = false;
-  assert.throws(sync.requireSynced, { code: "EIO" }, "it is not tried again and again");
+  assert.throws(sync.requireSynced, { code: "EIO" }, "it is not retried again and again");
   await wait(60);
   const { written: last } = await write("three");
   assert.deepEqual([asked.length, disk.broughtAgain], [2, 1]);
@@ -148,7 +148,7 @@ test("while a log cannot be written again either, nothing is told of it and noth
   assert.deepEqual([told.at(-1), isThere("three")], ["three", true]);
 });
 
-test("a write proves that others can be kept once it is on the disk", async (context) => {
+test("a write proves that others can be stored once it is on the disk", async (context) => {
   const { write, asked, outcome } = open(context);
   const { written } = await write("one");
   assert.equal(outcome.storedAt, undefined);
@@ -157,26 +157,26 @@ test("a write proves that others can be kept once it is on the disk", async (con
   assert.notEqual(outcome.storedAt, undefined);
 });
 
-test("SQLite itself syncs a log that begins anew, and what it takes over", () => {
+test("SQLite itself syncs a log that restarts, and what it checkpoints", () => {
   const database = openDatabase(newFile());
   assert.equal(database.prepare("PRAGMA synchronous").get()?.["synchronous"], 1);
   database.close();
 });
 
-test("a store tells of a turn when the log of its file is on the disk, and closes when all is told", async (context) => {
+test("a store confirms a turn when its log is on the disk, and closes when everything is confirmed", async (context) => {
   const brought: { readonly log: number; readonly done: () => void }[] = [];
   replaceSync(context, (log, done) => void brought.push({ log, done }));
   const file = newFile();
   const store = createSqliteStore({ file });
-  const heard: string[] = [];
-  const committed = store.commit({ turns: [makeTurn({})] }).then(() => heard.push("committed"));
-  const closed = store.close().then(() => heard.push("closed"));
+  const events: string[] = [];
+  const committed = store.commit({ turns: [makeTurn({})] }).then(() => events.push("committed"));
+  const closed = store.close().then(() => events.push("closed"));
   for (let rounds = 0; rounds < 20; rounds += 1) await breathe();
-  assert.deepEqual([heard, brought.length], [[], 1]);
+  assert.deepEqual([events, brought.length], [[], 1]);
   assert.equal(fstatSync(brought[0]!.log).ino, statSync(`${file}-wal`).ino);
   brought[0]!.done();
   await Promise.all([committed, closed]);
-  assert.deepEqual(heard, ["committed", "closed"]);
+  assert.deepEqual(events, ["committed", "closed"]);
   assert.throws(() => fstatSync(brought[0]!.log), { code: "EBADF" });
 });
 
@@ -193,7 +193,7 @@ test("a key is on the disk before anything is sealed with it", async (context) =
   await store.close();
 });
 
-test("a file that another process has only begun is on the disk before turns are in its log", async (context) => {
+test("a file that another process has only started is synced before turns are in its log", async (context) => {
   const file = newFile();
   fs.mkdirSync(dirname(file));
   const begun = new DatabaseSync(file);
@@ -213,7 +213,7 @@ test("a file that another process has only begun is on the disk before turns are
 });
 
 for (const isLeft of [false, true]) {
-  test(`turns that the disk did not take are not in their session ${isLeft ? "for the next process" : "when it works again"}`, async (context) => {
+  test(`turns that did not reach the disk are not in their session ${isLeft ? "for the next process" : "when it works again"}`, async (context) => {
     const disk = { fails: false };
     const { fdatasync, fdatasyncSync } = fs;
     replaceSync(context, (log, done) => (disk.fails ? done(ioError()) : fdatasync(log, done)));
@@ -247,12 +247,12 @@ for (const isLeft of [false, true]) {
   });
 }
 
-test("what is owed is done before anything is read, though it failed before, and once more with the transaction of others", async (context) => {
+test("a pending undo runs before anything is read, even after a failure, and again if its transaction is rolled back", async (context) => {
   const file = newFile();
   const database = openDatabase(file);
   context.after(() => database.close());
   const insert = database.prepare("INSERT OR IGNORE INTO meta (key, value) VALUES ('owed', x'')");
-  const checkpoints = { ...unhurried, emptyLog: async () => {}, close: async () => {} };
+  const checkpoints = { ...noCheckpoints, emptyLog: async () => {}, close: async () => {} };
   const access = createAccess(
     database,
     checkpoints,

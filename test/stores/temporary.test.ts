@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { makeFolder } from "../gateway.ts";
 
-/** Of Linux, and not of this project. */
+/** Part of Linux, not of this project. */
 const limiter = "prlimit";
 const noLimits = spawnSync(limiter, ["--version"]).status !== 0 && `there is no ${limiter} here`;
 
@@ -17,7 +17,7 @@ try {
   console.log(thrown.code, thrown.message);
 }`;
 
-test("an export that cannot note what it has told says where there is no room", { skip: noLimits }, (context) => {
+test("an export that cannot record its progress reports where there is no room", { skip: noLimits }, (context) => {
   const folder = makeFolder(context);
   const argv = ["--fsize=100000", process.execPath, "--input-type=module", "--eval", program];
   const { stdout, stderr } = spawnSync(limiter, argv, { env: { TMPDIR: folder }, encoding: "utf8", timeout: 20_000 });
