@@ -5,17 +5,17 @@ import { isOfModel } from "./model.ts";
 import { distort, type Distortion } from "./distortions.ts";
 
 /**
- * `delta` sends only what is new; `stepping` too, but shows the steps of its turn while it runs tools; `resending` sends its
- * whole history; `windowing` the end of it; `constant` its history, under a name that it shares with others; `nameless` its
- * history without any name.
+ * `delta` sends only new items; `stepping` too, but shows the steps of its turn while it runs tools; `resending` sends
+ * its whole history; `windowing` the end of it; `constant` its history, under a name that it shares with others;
+ * `nameless` its history without any name.
  */
 const kinds = ["delta", "stepping", "resending", "windowing", "constant", "nameless"] as const;
 export type Kind = (typeof kinds)[number];
 
-/** Which conversation goes on, and from where. */
+/** Which conversation continues, and from where. */
 const moves = ["say", "edit", "regenerate", "back", "start"] as const;
 
-/** How the turn ends. `cut` is an answer that the model could not finish: it is kept. */
+/** How the turn ends. `cut` is an answer that the model could not finish: it is stored. */
 const fates = [
   "kept",
   "cut",
@@ -34,14 +34,14 @@ export interface Step {
   readonly move: (typeof moves)[number];
   /** How far back, or which of several. */
   readonly choice: number;
-  /** What becomes of the calls that wait for an output. */
+  /** What happens to the calls that wait for an output. */
   readonly tools: "answer" | "some" | "abandon" | "late" | "stray";
   readonly messages: number;
   readonly flavour: "plain" | "common" | "image";
   readonly system: "none" | "same" | "other";
-  /** The system message stands behind all else, and not in front of it. */
+  /** The system message comes last instead of first. */
   readonly systemLast: boolean;
-  /** A blank one has no words at all, as that of a model that has thought until its tokens were gone. */
+  /** A blank one has no text at all, like that of a model that used all of its tokens for reasoning. */
   readonly answer: {
     readonly text: 0 | 1 | 2;
     readonly reasons: boolean;
@@ -49,7 +49,7 @@ export interface Step {
     readonly isBlank: boolean;
   };
   readonly fate: Fate;
-  /** A client that did not hear the end keeps what it heard. */
+  /** A client that did not receive the end keeps what it received. */
   readonly keepsHalf: boolean;
   /** A client that does not show the calls that it never answered. */
   readonly forgetsOpenCalls: boolean;
@@ -114,20 +114,20 @@ export interface Exchange {
 export interface Client {
   readonly name: string;
   readonly kind: Kind;
-  /** What it tells of itself; clients with the same one share a session. */
+  /** Its user name; clients with the same one share a session. */
   readonly user: string | undefined;
   /** All exchanges that it remembers, the newest last. */
   readonly exchanges: Exchange[];
 }
 
 export interface Words {
-  /** A word that nobody has said yet. */
+  /** A word that was never used before. */
   fresh(prefix: string): string;
 }
 
 export interface Sending {
   readonly items: readonly Item[];
-  /** The conversation as the client knows it, with what is new, whatever it shows of it. */
+  /** The conversation as the client knows it, with the new items, however much it shows. */
   readonly whole: readonly Item[];
   readonly after: Exchange | undefined;
   readonly input: readonly Item[];
@@ -140,10 +140,10 @@ export function createClients(chosen: readonly Kind[]): readonly Client[] {
   });
 }
 
-/** What the client sends next. `mayBegin`: a request without history begins a new thread. */
+/** What the client sends next. `mayBegin`: a request without history starts a new thread. */
 export function nextSending(client: Client, step: Step, mayBegin: boolean, words: Words): Sending {
   const chosen = choosePoint(client, step);
-  // Without any word of the model it would be no history, and go on with the thread.
+  // Without any text of the model it would not be a history, and would continue the thread.
   const after = mayBegin || itemsUpTo(chosen).some(isOfModel) ? chosen : client.exchanges.at(-1);
   const again = step.move === "regenerate" ? client.exchanges.findLast((each) => each.after === after) : undefined;
   const made = again?.input ?? makeInput(client, after, step, words);
@@ -151,7 +151,7 @@ export function nextSending(client: Client, step: Step, mayBegin: boolean, words
   const input = outputs.length > 0 ? outputs : made;
   const system = makeSystem(client, step, words);
   const withSystem = (items: readonly Item[]) => (step.systemLast ? [...items, ...system] : [...system, ...items]);
-  // Where nothing is shown of an answer, questions that are merged around it cannot be told apart again.
+  // Where nothing is shown of an answer, questions that are merged around it cannot be separated again.
   const merge = step.distortion.merge && client.exchanges.every(({ output }) => output.some(isOfModel));
   const distortion = { ...step.distortion, merge };
   if (sendsOnlyNew(client))
@@ -175,7 +175,7 @@ export function nextSending(client: Client, step: Step, mayBegin: boolean, words
   };
 }
 
-/** It leaves it to the gateway to remember what was said. */
+/** It relies on the gateway to remember the conversation. */
 export function sendsOnlyNew({ kind }: Client): boolean {
   return kind === "delta" || kind === "stepping";
 }
@@ -213,7 +213,7 @@ function makeInput(client: Client, after: Exchange | undefined, step: Step, word
 }
 
 function makeOutputs(client: Client, after: Exchange | undefined, step: Step, words: Words): readonly Item[] {
-  // Late: a client that sends only what is new may still answer a call that the user has talked over.
+  // Late: a client that sends only new items may still answer a call after the user has continued.
   const isLate = step.tools === "late" && client.kind === "delta" && after?.after !== undefined;
   const from = isLate ? after.after : after;
   const answered = isLate ? after.input.flatMap((item) => (item.type === "tool-output" ? [item.callId] : [])) : [];
@@ -242,7 +242,7 @@ function itemsUpTo(exchange: Exchange | undefined): readonly Item[] {
   return pathTo(exchange).flatMap((each) => [...each.input, ...each.output]);
 }
 
-/** The last exchanges, each from what the user says to the answer, with the tools between. */
+/** The last exchanges, each from the user's message to the answer, with the tools between. */
 function lastExchanges(exchange: Exchange | undefined, count: number): readonly Item[] {
   const path = pathTo(exchange);
   const starts = path.flatMap((each, index) => (each.input[0]?.type === "message" ? [index] : []));

@@ -11,7 +11,7 @@ import { makeGateway } from "../making.ts";
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const system = (content: string): Item => ({ type: "message", role: "system", content });
 
-/** Answers with what it was asked last, after some hops of the event loop, and keeps what it saw of each turn. */
+/** Answers with the last question, after some turns of the event loop, and records what it saw of each turn. */
 function createSlowAdapter(): Adapter & { readonly seen: Map<string, readonly Item[]> } {
   const random = createRandom(7);
   const seen = new Map<string, readonly Item[]>();
@@ -29,7 +29,7 @@ function createSlowAdapter(): Adapter & { readonly seen: Map<string, readonly It
   };
 }
 
-/** The same numbers each time, so that a failure comes again. */
+/** The same numbers each time, so that a failure can be reproduced. */
 function createRandom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -51,7 +51,7 @@ function openGateway(maxQueuedPerThread: number, alwaysResends = false) {
   });
   const talk = async (hint: string, items: readonly Item[], signal?: AbortSignal): Promise<Talked> => {
     const turnId = `resp_${++count}`;
-    const answer = await listen(gateway, turnId, hint, items, signal);
+    const answer = await drain(gateway, turnId, hint, items, signal);
     return { ...answer, seen: adapter.seen.get(turnId) ?? [] };
   };
   return { adapter, talk };
@@ -63,7 +63,7 @@ interface Talked {
   readonly seen: readonly Item[];
 }
 
-async function listen(
+async function drain(
   gateway: Gateway,
   turnId: string,
   hint: string,
@@ -81,8 +81,8 @@ async function listen(
   throw new Error("the stream ended without a turn-end");
 }
 
-for (const known of ["from the start", "once one of them has shown its history"] as const) {
-  test(`fifty conversations of two clients under one name run side by side, and none hears a word of another, ${known}`, async () => {
+for (const known of ["from the start", "once one of them has resent its history"] as const) {
+  test(`fifty parallel conversations of two clients under one name never see each other's messages, ${known}`, async () => {
     const { talk } = openGateway(50, known === "from the start");
     if (known !== "from the start") {
       const opening = [user("opening")];
@@ -93,7 +93,7 @@ for (const known of ["from the start", "once one of them has shown its history"]
     async function converse(client: string, conversation: number): Promise<void> {
       const known: Item[] = [];
       for (let turn = 0; turn < 8; turn++) {
-        // Every conversation opens alike: only what follows tells them apart.
+        // Every conversation starts alike: only what follows distinguishes them.
         known.push(user(turn === 0 ? "hi" : `${client} ${conversation} turn ${turn}`));
         const asked = turn % 3 === 0 ? [system(`serve ${client}`), ...known] : known;
         const { history, answer, seen } = await talk("app", asked);
@@ -101,7 +101,7 @@ for (const known of ["from the start", "once one of them has shown its history"]
           seen.filter((item) => item.type !== "message" || item.role !== "system"),
           known,
         );
-        // Conversations that have said the same until now are one thread, and part where they differ.
+        // Conversations with the same content so far are one thread, and branch where they differ.
         if (turn !== 1) assert.equal(history, turn === 0 ? "new" : "matched");
         assert.equal(answer.status, "completed");
         known.push(...answer.items);
@@ -113,7 +113,7 @@ for (const known of ["from the start", "once one of them has shown its history"]
   });
 }
 
-test("three hundred parallel requests of one delta client are answered in order, each with all that came before", async () => {
+test("three hundred parallel requests of one delta client are answered in order, each with everything before it", async () => {
   const total = 300;
   const { talk } = openGateway(total);
   const talks = await Promise.all(Array.from({ length: total }, (_, index) => talk("ann", [user(`word ${index}`)])));
@@ -126,7 +126,7 @@ test("three hundred parallel requests of one delta client are answered in order,
   }
 });
 
-test("a request beyond the bound of the queue is told that its session is busy, and leaves nothing behind", async () => {
+test("a request beyond the queue's limit is refused as session_busy, and leaves nothing behind", async () => {
   const { talk } = openGateway(4);
   const talks = await Promise.allSettled(Array.from({ length: 9 }, (_, index) => talk("ann", [user(`word ${index}`)])));
   const busy = talks.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
@@ -139,7 +139,7 @@ test("a request beyond the bound of the queue is told that its session is busy, 
   assert.deepEqual(asked, ["word 0", "word 1", "word 2", "word 3", "word 4", "after"]);
 });
 
-test("requests that leave the queue or their stream make room, and nobody hears of them", async () => {
+test("requests that leave the queue or their stream make room, and no later turn sees them", async () => {
   const { talk } = openGateway(300);
   const random = createRandom(11);
   const talks = Array.from({ length: 60 }, async (_, index) => {
@@ -153,9 +153,9 @@ test("requests that leave the queue or their stream make room, and nobody hears 
     leaving.abort(new Error("gone"));
     return talked;
   });
-  const kept = (await Promise.all(talks)).flatMap((isKept, index) => (isKept ? [`word ${index}`] : []));
+  const stored = (await Promise.all(talks)).flatMap((isStored, index) => (isStored ? [`word ${index}`] : []));
   const { seen } = await talk("ann", [user("after")]);
   const asked = seen.flatMap((item) => (item.type === "message" && item.role === "user" ? [item.content] : []));
-  assert.deepEqual(asked, [...kept, "after"]);
-  assert.ok(kept.length < 60, "some have left");
+  assert.deepEqual(asked, [...stored, "after"]);
+  assert.ok(stored.length < 60, "some have left");
 });

@@ -1,4 +1,4 @@
-/** What clients do to a history without meaning it: another way to write the same things. */
+/** What clients do to a history unintentionally: other ways to write the same content. */
 import type { Content, Item, Message } from "../../src/core/item.ts";
 
 export interface Distortion {
@@ -9,21 +9,21 @@ export interface Distortion {
   readonly withoutReasoning: boolean;
   readonly serialise: boolean;
   readonly reorder: boolean;
-  /** Calls and their outputs get ids of the client's own. */
+  /** Calls and their outputs get the client's own ids. */
   readonly rename: boolean;
-  /** Which items it befalls. */
+  /** Which items it applies to. */
   readonly salt: number;
 }
 
 export function distort(items: readonly Item[], distortion: Distortion): readonly Item[] {
-  const kept = distortion.withoutReasoning ? items.filter((item) => item.type !== "reasoning") : items;
-  const merged = distortion.merge ? mergeNeighbours(kept) : kept;
+  const remaining = distortion.withoutReasoning ? items.filter((item) => item.type !== "reasoning") : items;
+  const merged = distortion.merge ? mergeAdjacent(remaining) : remaining;
   const ordered = distortion.reorder ? swapOutputs(merged) : merged;
   const named = distortion.rename ? ordered.map(rename) : ordered;
-  return named.map((item, index) => (befalls(distortion.salt, index) ? rewrite(item, distortion) : item));
+  return named.map((item, index) => (appliesTo(distortion.salt, index) ? rewrite(item, distortion) : item));
 }
 
-function befalls(salt: number, index: number): boolean {
+function appliesTo(salt: number, index: number): boolean {
   return Math.imul(salt + index * 7 + 1, 0x9e3779b1) >>> 30 !== 0;
 }
 
@@ -55,8 +55,8 @@ function rewriteContent(content: Content, distortion: Distortion): Content {
   return texts.map((each) => ({ type: "text", text: each }));
 }
 
-/** Some clients allow no two messages of one role in a row. */
-function mergeNeighbours(items: readonly Item[]): readonly Item[] {
+/** Some clients allow no two consecutive messages of one role. */
+function mergeAdjacent(items: readonly Item[]): readonly Item[] {
   const merged: Item[] = [];
   for (const item of items) {
     const last = merged.at(-1);

@@ -1,4 +1,4 @@
-/** Something goes wrong, wherever it can: nobody waits for ever, and what is told is what is kept. */
+/** Something fails, wherever it can: nobody waits forever, and what is reported is what is stored. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
@@ -8,15 +8,15 @@ import type { Work } from "./faults/thread.ts";
 
 const seed = Number(process.env["PORTICO_SEED"] ?? 20_261_116);
 
-test("a store or an adapter that fails once, or a caller that leaves, costs nobody else anything", async () => {
-  // `PORTICO_STRIDE=1` tries every place.
+test("a store or an adapter that fails once, or a caller that disconnects, affects nobody else", async () => {
+  // `PORTICO_STRIDE=1` tries every position.
   const stride = Number(process.env["PORTICO_STRIDE"] ?? 3);
   const { runs, findings } = await findOnThread({ stride, seed });
   assert.deepEqual(findings, []);
   assert.ok(runs > 5_000 / stride, `only ${runs} runs`);
 });
 
-test("nor do two of them at a time", async () => {
+test("two failures at a time affect nobody else either", async () => {
   const pairs = Number(process.env["PORTICO_RUNS"] ?? 300);
   const { findings } = await findOnThread({ pairs, seed });
   assert.deepEqual(findings, [], `PORTICO_SEED=${seed}`);

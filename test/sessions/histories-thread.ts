@@ -1,4 +1,4 @@
-/** Random histories on a thread of their own: where tests run every promise is followed, which takes a third of the time. */
+/** Random histories on a separate thread: the test runner tracks every promise, which takes a third of the time. */
 import { parentPort } from "node:worker_threads";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { createPeerStores } from "../core/peer-stores.ts";
@@ -10,7 +10,7 @@ export interface Work {
   readonly numRuns: number;
 }
 
-// Thousands of turns fail on purpose, and nobody asks where.
+// Thousands of turns fail on purpose, and their stacks are not needed.
 Error.stackTraceLimit = 0;
 
 function check({ gateways, numRuns }: Work): Promise<Counts> {

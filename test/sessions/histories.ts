@@ -1,4 +1,4 @@
-/** Random histories of requests, each held against the reference; one that fails is told in words, as short as it can be. */
+/** Random histories of requests, each compared with the reference; one that fails is printed, as short as possible. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { kindsArbitrary, type Step, stepArbitrary } from "./clients.ts";
@@ -11,7 +11,7 @@ export function countRuns(share = 1): number {
   return Number(process.env["PORTICO_RUNS"] ?? 2000) * share;
 }
 
-/** `openSites` is asked anew for each history, and may look at its steps. */
+/** `openSites` is called for each history, and may inspect its steps. */
 export async function checkHistories(
   numRuns: number,
   openSites: (steps: readonly Step[]) => Promise<readonly Site[]> | readonly Site[],

@@ -1,4 +1,4 @@
-/** The reference for sessions: plain lists of what was said, and what the rule makes of the next request. */
+/** The reference for sessions: plain lists of content, and what the rule says about the next request. */
 import { isDeepStrictEqual } from "node:util";
 import { isSteering, type Content, type Item } from "../../src/core/item.ts";
 import type { History } from "../../src/core/ports.ts";
@@ -6,31 +6,31 @@ import type { History } from "../../src/core/ports.ts";
 /** What the rule says about one request. */
 export interface Expectation {
   readonly history: History;
-  /** All that the model shall see, without reasoning and system messages. */
+  /** Everything that the model must see, without reasoning and system messages. */
   readonly seen: readonly Item[];
   readonly system: readonly string[];
-  /** The kept turn that the request continues. */
+  /** The stored turn that the request continues. */
   readonly after: Said | undefined;
-  /** What stands before all that is not kept yet. */
+  /** What precedes everything that is not stored yet. */
   readonly before: readonly Item[];
   /** What the client showed and the gateway does not know. */
   readonly unknown: readonly Item[];
   readonly fresh: readonly Item[];
-  /** The client left out what came before. */
+  /** The client omitted what came before. */
   readonly isTail: boolean;
 }
 
-/** One kept turn, or a stretch of history that a client brought along. */
+/** One stored turn, or a part of a history that a client brought. */
 export interface Said {
-  /** Its name; none of what a client brought along. */
+  /** Its id; undefined for what a client brought. */
   readonly turnId: string | undefined;
-  /** The turn that brought it along, if it is no turn itself. */
+  /** The turn that brought it, if it is not a turn itself. */
   readonly broughtBy: string | undefined;
   after: Said | undefined;
   readonly items: readonly Item[];
-  /** Of the thread from its root to here, as it was said: nothing that was deleted since is left out. */
+  /** Of the thread from its root to here, as it was written: including what was deleted since. */
   readonly script: readonly string[];
-  /** Of itself alone. */
+  /** Of itself only. */
   readonly lines: readonly string[];
   readonly system: readonly string[];
   /** What it followed was deleted. */
@@ -41,11 +41,13 @@ export interface KnownSession {
   said: Said[];
   tip: Said | undefined;
   resends: boolean;
-  /** Something was kept in it, though it may be deleted by now. */
+  /** Something was stored in it, though it may be deleted by now. */
   isThere: boolean;
-  /** An answer without words was kept in it. What is shown of it tells less, so only what the model sees is held against it. */
+  /**
+   * An answer without text was stored in it. What is shown of it is ambiguous, so only what the model sees is checked.
+   */
   isVague: boolean;
-  /** Its name is that of one conversation, and not of whoever speaks. */
+  /** Its name is that of one conversation, not of a user. */
   readonly isTalk: boolean;
 }
 
@@ -53,7 +55,7 @@ export function createKnownSession(isTalk: boolean): KnownSession {
   return { said: [], tip: undefined, resends: false, isThere: false, isVague: false, isTalk };
 }
 
-/** The rule: new items alone go on with the thread, or begin one where clients resend; a history finds its own place. */
+/** The rule: new items alone continue the thread, or start one where clients resend; a history finds its own place. */
 export function expectTurn(session: KnownSession, asked: readonly Item[]): Expectation {
   const own = steeringOf(asked);
   const items = asked.filter((item) => !isSteering(item));
@@ -61,12 +63,12 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
   const shown = items.slice(0, newFrom);
   const place = (history: History, after: Said | undefined, known: number, isSure = false): Expectation => {
     const path = pathOf(after);
-    // A thread that has lost something is told in the client's own words, where it shows all that is left of it.
+    // A thread with a gap is shown in the client's version, if that shows all that is left of it.
     const isAccount = path.some((said) => said.gap) && linesOf(path).length <= toScript(shown.slice(0, known)).length;
-    // Behind a gap calls can no longer be counted, but the newest are the same.
+    // After a gap calls can no longer be counted, but the newest are the same.
     const kept = path.some((said) => said.gap) ? path.slice(-1) : path;
     const ours = kept.flatMap((said) => said.items);
-    // Who names our newest calls has given them no names of its own.
+    // A client that uses our ids of the newest calls has not renamed them.
     const isOurs = isSure && haveCalls(after?.items ?? [], shown);
     const named = isOurs ? items : nameLike(ours, shown.slice(0, known), items);
     const before = isAccount ? named.slice(0, known) : path.flatMap((said) => said.items);
@@ -79,10 +81,10 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
   };
 
   if (shown.length === 0) {
-    const goesOn = session.tip !== undefined && !session.resends;
-    return place(goesOn ? "continued" : "new", goesOn ? session.tip : undefined, 0);
+    const outlivesCaller = session.tip !== undefined && !session.resends;
+    return place(outlivesCaller ? "continued" : "new", outlivesCaller ? session.tip : undefined, 0);
   }
-  // Where nobody shows all that was said, the names of the calls tell whose step it is.
+  // Where clients do not resend their history, the ids of the calls identify the step.
   const { tip } = session;
   if (!session.resends && isStep(items) && tip?.turnId !== undefined && haveCalls(tip.items, shown)) {
     return place("matched", tip, newFrom, true);
@@ -93,14 +95,14 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
   );
   const longest = Math.max(0, ...prefixes.map((said) => said.script.length));
   const twins = prefixes.filter((said) => said.script.length === longest);
-  // What stands behind the history is new, and tells nothing of where it belongs.
+  // What follows the history is new, and does not determine its place.
   const known = chooseTwin(session, twins, steeringOf(asked.slice(0, asked.findLastIndex(isOfModel) + 1)));
   if (known === undefined && twins.length > 0) return place("foreign", undefined, 0);
   if (known !== undefined && longest === script.length) {
     return place(isEnd(session, known) ? "matched" : "forked", known, newFrom);
   }
   const alike = session.said.filter((said) => endsAlike(said, script));
-  // Where nobody shows all that was said, the names of the calls tell whose step it is.
+  // Where clients do not resend their history, the ids of the calls identify the step.
   const called = session.resends
     ? []
     : alike.filter((said) => said.turnId !== undefined && haveCalls(said.items, shown));
@@ -110,7 +112,7 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
     session,
     ending.filter((said) => said.script.join("\0") === newest),
   );
-  // The end of two conversations tells nothing about which is meant, and where there are several one answer is too little.
+  // An end shared by two conversations identifies neither, and where there are several, one answer is not enough.
   const answers = script.filter((line, index) => isLineOfModel(line) && !isLineOfModel(script[index + 1])).length;
   const isClear =
     new Set(ending.map((said) => pathOf(said)[0])).size === 1 &&
@@ -119,11 +121,11 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
       (session.resends && session.said.filter((said) => isEnd(session, said)).length === 1));
   if (wider !== undefined && isClear) return place(isEnd(session, wider) ? "matched" : "forked", wider, newFrom, true);
   if (known !== undefined) return place("forked", known, itemsIn(shown, longest));
-  // Where nothing was said before, nothing can be foreign.
+  // Where nothing was stored before, nothing can be foreign.
   return place(session.isThere ? "foreign" : "new", undefined, 0);
 }
 
-/** Without a name the model sees what was sent, as it was sent. */
+/** Without a name the model sees exactly what was sent. */
 export function expectStateless(asked: readonly Item[]): Expectation {
   return {
     history: "stateless",
@@ -137,7 +139,7 @@ export function expectStateless(asked: readonly Item[]): Expectation {
   };
 }
 
-/** Remembers a turn that the gateway acknowledged. */
+/** Records a turn that the gateway acknowledged. */
 export function keepTurn(
   session: KnownSession,
   asked: readonly Item[],
@@ -162,7 +164,8 @@ export function keepTurn(
     session.said.push(said);
     return said;
   };
-  // System messages are the request's own, so they come with its turn and not with what it showed; what is in force is not kept again.
+  // System messages belong to the request, so they are stored with its turn and not with the history it showed; those
+  // already in force are not stored again.
   const own = steeringOf(asked);
   const system = isDeepStrictEqual(own, inForceAt(expected.after)) ? [] : own;
   const after = expected.unknown.length > 0 ? add(undefined, expected.after, expected.unknown, []) : expected.after;
@@ -171,7 +174,7 @@ export function keepTurn(
   session.isThere = true;
 }
 
-/** Forgets a turn that was deleted, and with it what came along with it, unless something else follows that. */
+/** Forgets a deleted turn, and what it brought, unless something else follows that. */
 export function forgetTurn(session: KnownSession, turn: Said): void {
   const remove = (said: Said): void => {
     session.said = session.said.filter((other) => other !== said);
@@ -184,10 +187,10 @@ export function forgetTurn(session: KnownSession, turn: Said): void {
   if (brought !== undefined && !isShared) remove(brought);
 }
 
-/** One line for each thing said, so that harmless differences of writing do not count. */
+/** One line per message, call or output, so that harmless differences of writing do not count. */
 export function toScript(items: readonly Item[]): readonly string[] {
   const script: string[] = [];
-  /** A call goes by its number in its answer: clients may give it an id of their own. */
+  /** A call is identified by its number in its answer: clients may give it their own id. */
   const numbers = new Map<string, number>();
   let number = 0;
   let last: string | undefined;
@@ -209,7 +212,7 @@ export function toScript(items: readonly Item[]): readonly string[] {
   return script;
 }
 
-/** The newest system messages that a turn of the thread was kept with. */
+/** The newest system messages that a turn of the thread was stored with. */
 function inForceAt(after: Said | undefined): readonly string[] {
   return pathOf(after).findLast((said) => said.system.length > 0)?.system ?? [];
 }
@@ -222,7 +225,7 @@ export function steeringOf(items: readonly Item[]): readonly string[] {
 
 type SaidItem = Exclude<Item, { type: "reasoning" | "compaction" | "other" }>;
 
-/** Whether a line is made of it. */
+/** Whether it becomes a line. */
 export function isSaid(item: Item): item is SaidItem {
   return item.type !== "reasoning" && item.type !== "compaction" && item.type !== "other" && !isSteering(item);
 }
@@ -256,7 +259,7 @@ function plain(content: Content): string {
   return toPlain(content.map((part) => (part.type === "text" ? part.text : `\n[${JSON.stringify(part)}]\n`)).join(""));
 }
 
-/** Without line ends of other systems, blanks at the end of a line, and blank lines. */
+/** Without line ends of other systems, trailing blanks, and blank lines. */
 const toPlain = remembering((text) =>
   text
     .replaceAll(/\s*[\r\n]/g, "\n")
@@ -264,7 +267,7 @@ const toPlain = remembering((text) =>
     .trimEnd(),
 );
 
-/** What is said in one history is said in the next, in the same words. */
+/** The same texts occur in many histories. */
 function remembering(make: (text: string) => string): (text: string) => string {
   const known = new Map<string, string>();
   return (text) => {
@@ -281,7 +284,7 @@ function sortKeys(value: unknown): unknown {
   return Object.fromEntries(sorted.map(([key, inner]) => [key, sortKeys(inner)]));
 }
 
-/** The last words that are shown of the model hold calls, and all of them are among the items. */
+/** The model's last shown items contain calls, and all of them are among the items. */
 function haveCalls(items: readonly Item[], shown: readonly Item[]): boolean {
   const last = shown.slice(shown.findLastIndex((item) => item.type === "tool-output" || isQuestion(item)) + 1);
   const calls = last.flatMap((item) => (item.type === "tool-call" ? [item.callId] : []));
@@ -289,7 +292,7 @@ function haveCalls(items: readonly Item[], shown: readonly Item[]): boolean {
   return calls.length > 0 && calls.every((callId) => ours.has(callId));
 }
 
-/** How often somebody else begins to speak. */
+/** How often the speaker changes. */
 function countStretches(items: readonly Item[]): number {
   const sides = items.flatMap((item) => {
     if (item.type === "tool-output") return ["tools"];
@@ -298,7 +301,7 @@ function countStretches(items: readonly Item[]): number {
   return sides.filter((side, index) => side !== sides[index - 1]).length;
 }
 
-/** A question right behind words of the model is that of another turn. */
+/** A question right after the model's text belongs to another turn. */
 function showsPast(items: readonly Item[]): boolean {
   const said = items.filter((item) => item.type === "tool-output" || isOfModel(item) || isQuestion(item));
   return said.some((item, index) => index > 0 && isQuestion(item) && isOfModel(said[index - 1]!));
@@ -312,12 +315,12 @@ function isQuestion(item: Item): boolean {
   return item.type === "message" && item.role === "user";
 }
 
-/** Whether it tells that the model has spoken before. Reasoning alone does not: it is no part of what was said. */
+/** Whether it shows that the model has answered before. Reasoning alone does not: it is not part of the history. */
 export function isOfModel(item: Item): boolean {
   return item.type === "tool-call" || (item.type === "message" && item.role === "assistant");
 }
 
-/** An answer ends where somebody else speaks. */
+/** An answer ends where another speaker follows. */
 function isLineOfModel(line: string | undefined): boolean {
   return line?.startsWith("assistant: ") === true || line?.startsWith("call ") === true;
 }
@@ -336,7 +339,10 @@ function preferEnds(session: KnownSession, candidates: readonly Said[]): Said | 
   return candidates.findLast((said) => isEnd(session, said)) ?? candidates.at(-1);
 }
 
-/** Conversations of the same words are told apart by their system messages; who shows none with its history is given those of nobody else. */
+/**
+ * Conversations with the same text are distinguished by their system messages; a caller that shows none does not get
+ * those of another.
+ */
 function chooseTwin(session: KnownSession, twins: readonly Said[], own: readonly string[]): Said | undefined {
   const newest = preferEnds(session, twins);
   const isIn = (said: Said, system: readonly string[]) => isDeepStrictEqual(inForceAt(said), system);
@@ -368,12 +374,12 @@ function linesOf(path: readonly Said[]): readonly string[] {
   return path.flatMap((said) => said.lines);
 }
 
-/** How many of the items make these lines. */
+/** How many of the items make up these lines. */
 function itemsIn(items: readonly Item[], lines: number): number {
   return items.findIndex((_, index) => toScript(items.slice(0, index + 1)).length > lines);
 }
 
-/** Outputs name their calls as the kept thread does: counted from the end of what both know, the calls are the same. */
+/** Outputs use the call ids of the stored thread: counted from the end of what both know, the calls are the same. */
 function nameLike(kept: readonly Item[], shown: readonly Item[], told: readonly Item[]): readonly Item[] {
   const [ours, theirs] = [kept, shown].map((items) =>
     items.flatMap((item) => (item.type === "tool-call" ? [item.callId] : [])).toReversed(),
@@ -385,7 +391,7 @@ function nameLike(kept: readonly Item[], shown: readonly Item[], told: readonly 
   });
 }
 
-/** A call that nobody answered is left out; an output that came late stands behind its call. */
+/** An unanswered call is omitted; a late output is placed after its call. */
 export function withoutOpenCalls(items: readonly Item[]): readonly Item[] {
   const outputs = new Map(items.flatMap((item) => (item.type === "tool-output" ? [[item.callId, item] as const] : [])));
   const seen: Item[] = [];

@@ -23,10 +23,10 @@ interface Options {
 function open({ maxTurnsPerThread = 1_000, contextWindow }: Options = {}) {
   const scripted = createScriptedAdapter(async function* (turn) {
     const last = turn.items.at(-1);
-    const heard = last?.type === "message" && typeof last.content === "string" ? last.content : "a tool";
-    if (!heard.startsWith("CALL")) return yield say(`re: ${heard}`);
+    const lastText = last?.type === "message" && typeof last.content === "string" ? last.content : "a tool";
+    if (!lastText.startsWith("CALL")) return yield say(`re: ${lastText}`);
     yield [
-      { type: "tool-call", index: 0, callId: `call_${heard.length}`, name: "f" },
+      { type: "tool-call", index: 0, callId: `call_${lastText.length}`, name: "f" },
       { type: "tool-arguments", index: 0, text: "{}" },
     ];
   });
@@ -43,7 +43,7 @@ function open({ maxTurnsPerThread = 1_000, contextWindow }: Options = {}) {
     await Array.fromAsync(events);
     return { about, seen: scripted.turns.at(-1)?.items ?? [] };
   };
-  /** Days go by, and what was not used in the last three of them goes. */
+  /** Lets days pass, and prunes what was not used in the last three of them. */
   const wait = async (days: number) => {
     clock.time = new Date(+clock.time + days * dayMs);
     return (await store.prune({ idleBefore: new Date(+clock.time - 3 * dayMs) })).turns;
@@ -51,8 +51,8 @@ function open({ maxTurnsPerThread = 1_000, contextWindow }: Options = {}) {
   return { gateway, store, ask, wait };
 }
 
-suite("a thread that grows too long", () => {
-  test("loses its oldest turns, and goes on", async () => {
+suite("a thread that exceeds its limit", () => {
+  test("loses its oldest turns, and continues", async () => {
     const { ask, store } = open({ maxTurnsPerThread: 3 });
     const first = await ask([user("one")]);
     for (const word of ["two", "three", "four"]) await ask([user(word)]);
@@ -63,7 +63,7 @@ suite("a thread that grows too long", () => {
     assert.equal((await store.readPath(about.id)).length, 3);
   });
 
-  test("counts what a client shows of the time before as a turn", async () => {
+  test("counts earlier history that a client shows as a turn", async () => {
     const { ask, store } = open({ maxTurnsPerThread: 2 });
     await ask([user("one")]);
     const shown = [...talk("one"), user("two"), assistant("as they say"), user("three")];
@@ -72,7 +72,7 @@ suite("a thread that grows too long", () => {
     assert.equal((await store.readPath(about.id)).length, 2);
   });
 
-  test("still shows the model all that a client shows which keeps its history itself", async () => {
+  test("still shows the model everything that a resending client shows", async () => {
     const { ask } = open({ maxTurnsPerThread: 2 });
     const words = ["one", "two", "three", "four", "five"];
     for (let said = 0; said < words.length; said++) {
@@ -99,8 +99,8 @@ for (const shownExchanges of [1, 2, 3, 5]) {
   });
 }
 
-suite("a thread that was left in a session which goes on", () => {
-  test("is forgotten when it is old, and is foreign to who shows it then", async () => {
+suite("an abandoned thread in an active session", () => {
+  test("is forgotten when it is old, and is foreign to a client that shows it then", async () => {
     const { ask, wait, store } = open();
     await ask([user("one")]);
     const left = await ask([...talk("one"), user("two")]);
@@ -110,7 +110,7 @@ suite("a thread that was left in a session which goes on", () => {
       await ask([user(day)]);
       assert.equal((await ask([...talk(day), user("and then?")])).about.history, "matched");
     }
-    // From then on as much goes each day as comes.
+    // From then on as much is pruned each day as is added.
     assert.deepEqual(counts, [0, 0, 0, 2, 2, 2]);
     assert.equal(await store.findTurn("ann", left.about.id), undefined);
     const again = await ask([...talk("one", "two"), user("three")]);
@@ -133,7 +133,7 @@ suite("a thread that was left in a session which goes on", () => {
     assert.equal((await ask([user("five")], { previousId: first.about.id }, null)).seen.length, 3);
   });
 
-  test("does not concern a client that sends only what is new: its thread stays whole, however old it is", async () => {
+  test("does not affect a client that sends only new items: its thread stays complete, however old it is", async () => {
     const { ask, wait } = open();
     const words = ["one", "two", "three", "four", "five", "six"];
     for (const [said, word] of words.entries()) {
@@ -145,7 +145,7 @@ suite("a thread that was left in a session which goes on", () => {
 });
 
 suite("a deleted turn", () => {
-  test("is not seen by what follows, which goes on", async () => {
+  test("is not seen by later turns, which continue", async () => {
     const { ask, gateway } = open();
     await ask([user("one")]);
     const second = await ask([user("two")]);
@@ -155,7 +155,7 @@ suite("a deleted turn", () => {
     assert.deepEqual(seen, [...talk("one", "three"), user("four")]);
   });
 
-  test("that was the newest leaves the one before it as the newest", async () => {
+  test("that was the newest makes the one before it the newest", async () => {
     const { ask, gateway } = open();
     await ask([user("one")]);
     const second = await ask([user("two")]);
@@ -165,7 +165,7 @@ suite("a deleted turn", () => {
     assert.deepEqual(seen, [...talk("one"), user("three")]);
   });
 
-  test("takes its half of a tool call with it, and the other half is not shown alone", async () => {
+  test("removes its half of a tool call, and the other half is not shown alone", async () => {
     const { ask, gateway } = open();
     await ask([user("one")]);
     const called = await ask([user("CALL")]);
@@ -180,7 +180,7 @@ suite("a deleted turn", () => {
 suite("a conversation that is longer than the context window", () => {
   const words = ["one", "two", "three", "four", "five", "six"];
 
-  test("in a session is shown without its middle, and the answer says how much was left out", async () => {
+  test("in a session is shown without its middle, and the answer says how much was omitted", async () => {
     const { ask } = open({ contextWindow: 120 });
     let last: Awaited<ReturnType<typeof ask>> | undefined;
     for (const word of words) last = await ask([user(`${word} ${"x".repeat(10)}`)]);
@@ -191,7 +191,7 @@ suite("a conversation that is longer than the context window", () => {
     assert.equal(last.about.truncation, "auto");
   });
 
-  test("is refused when the caller forbids leaving anything out", async () => {
+  test("is refused when the caller forbids omissions", async () => {
     const { ask } = open({ contextWindow: 120 });
     const long = words.flatMap((word) => talk(`${word} ${"x".repeat(30)}`));
     await assert.rejects(ask([...long, user("now")], { truncation: "disabled" }), {
@@ -201,20 +201,20 @@ suite("a conversation that is longer than the context window", () => {
     });
   });
 
-  test("leaves the model room for its answer, unless the newest message needs it", async () => {
+  test("leaves room for the model's answer, unless the newest message needs it", async () => {
     const { ask } = open({ contextWindow: 120 });
     const tokensOf = (seen: readonly Item[]) =>
       seen.reduce((sum, item) => sum + 4 + (item.type === "message" ? String(item.content).length : 0), 0);
     for (const word of words) {
       const { seen } = await ask([user(`${word} ${"x".repeat(10)}`)]);
-      assert.ok(tokensOf(seen) <= 90, "a quarter of the window is left");
+      assert.ok(tokensOf(seen) <= 90, "a quarter of the window is free");
     }
     const { seen } = await ask([user("y".repeat(100))]);
     assert.deepEqual(seen, [user("y".repeat(100))]);
-    // Whoever allows a longer answer than there is room for is not refused for it.
+    // A request that allows a longer answer than there is room for is not refused.
     const brief = await ask([user("brief")], { settings: { tools: [], maxOutputTokens: 120 } });
     assert.deepEqual(brief.seen.at(-1), user("brief"));
-    assert.ok(brief.seen.length > 1 && tokensOf(brief.seen) <= 60, "nor is all forgotten for it");
+    assert.ok(brief.seen.length > 1 && tokensOf(brief.seen) <= 60, "and not everything is omitted for it");
     const strict = ask(
       [user("strict")],
       { settings: { tools: [], maxOutputTokens: 120 }, truncation: "disabled" },
@@ -223,7 +223,7 @@ suite("a conversation that is longer than the context window", () => {
     await assert.rejects(strict, /an answer of fewer than 120 tokens/);
   });
 
-  test("leaves as much room as the caller allows the answer to take", async () => {
+  test("leaves as much room as the caller allows for the answer", async () => {
     const { ask } = open({ contextWindow: 120 });
     const asked = words.map((word) => user(`${word} ${"x".repeat(10)}`));
     for (const item of asked) await ask([item]);
@@ -231,7 +231,7 @@ suite("a conversation that is longer than the context window", () => {
     assert.deepEqual(seen, [asked[0], user("now")]);
   });
 
-  test("is the model's own business where neither the caller nor a session asks for more", async () => {
+  test("is passed on in full where neither the caller nor a session requires a limit", async () => {
     const { ask } = open({ contextWindow: 20 });
     const { seen, about } = await ask([...talk("one", "two"), user("three")], {}, null);
     assert.equal(seen.length, 5);

@@ -1,4 +1,4 @@
-/** Runs a history of requests against a gateway, and holds each of them against the reference. */
+/** Runs a history of requests against a gateway, and compares each with the reference. */
 import assert from "node:assert/strict";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
@@ -37,15 +37,15 @@ import { makeGateway } from "../making.ts";
 /** Where a gateway works. */
 export interface Site {
   readonly store: SessionStore;
-  /** What its gateway held is free: it is gone. */
+  /** Releases what its gateway held: it is gone. */
   die?(): void;
   /** Called once, when the history is over. */
   close?(): Promise<void>;
 }
 
 /**
- * Throws with the whole history in words at the first request that went otherwise than the rule says. Each site has a gateway,
- * and every request goes to another one than the request before it.
+ * Throws with the whole history as text at the first request whose result differs from the rule. Each site has a
+ * gateway, and every request goes to a different one than the request before it.
  */
 export async function live(
   kinds: readonly Kind[],
@@ -85,7 +85,7 @@ export async function live(
     const gateway = visit(index, step.restart);
     const expected = client.user === undefined ? expectStateless(sending.items) : expectTurn(session, sending.items);
     const { history } = expected;
-    const isKept = client.user !== undefined && (step.fate === "kept" || step.fate === "cut");
+    const isStored = client.user !== undefined && (step.fate === "kept" || step.fate === "cut");
     log.push(() => describe(client, step, sending, history));
     try {
       if (isStray(sending)) {
@@ -102,13 +102,13 @@ export async function live(
         assert.deepEqual(steeringOf(seen.items), expected.system, "the system messages that apply");
         const isLast = steeringOf(sending.items.slice(-1)).length > 0;
         const place = isLast || expected.system.length === 0 ? seen.items.at(-1) : seen.items[0];
-        assert.equal(steeringOf(place ? [place] : []).length, expected.system.length, "where they stand");
-        assert.equal(outcome.about.history, history, "what became of the history");
+        assert.equal(steeringOf(place ? [place] : []).length, expected.system.length, "where they are placed");
+        assert.equal(outcome.about.history, history, "how the history was matched");
       }
       assert.equal(outcome.about.contextItems, seen.items.length, "how many items the model sees");
-      checkSession(sessionIds, client, outcome.about.session, isKept);
+      checkSession(sessionIds, client, outcome.about.session, isStored);
       counts[history] = (counts[history] ?? 0) + 1;
-      remember(client, session, step, sending, outcome, isKept, expected);
+      remember(client, session, step, sending, outcome, isStored, expected);
       if (step.fate === "crash") visit(index, true);
     } catch (thrown) {
       const message = thrown instanceof Error ? thrown.message : String(thrown);
@@ -118,10 +118,10 @@ export async function live(
   return counts;
 }
 
-/** How often each thing became of a history. */
+/** How often each result of matching occurred. */
 export type Counts = Partial<Record<History, number>>;
 
-/** A shared name is safe once its session is known to resend: until then only the first of its clients speaks. */
+/** A shared name is safe once its session is known to resend: until then only the first of its clients sends. */
 function chooseClient(clients: readonly Client[], step: Step, sessions: ReadonlyMap<string, KnownSession>): Client {
   const chosen = clients[step.who % clients.length];
   if (chosen === undefined) throw new Error("no clients");
@@ -130,13 +130,14 @@ function chooseClient(clients: readonly Client[], step: Step, sessions: Readonly
   return clients.find((client) => client.kind === "constant") ?? chosen;
 }
 
-/** Which turn of the session is deleted before the step, if one is. */
+/** Which turn of the session is deleted before the step, if any. */
 function chooseDeleted(session: KnownSession, { deletes, choice }: Step, { kind }: Client): Said | undefined {
   if (deletes === "none" || session.isVague) return undefined;
   const { said, tip } = session;
   const items = said.flatMap((each) => each.items);
   const answered = new Set(items.flatMap((item) => (item.type === "tool-output" ? [item.callId] : [])));
-  // For who does not show all of it, outputs without their calls do not tell any more which of several calls they answer.
+  // For clients that do not show everything, outputs without their calls no longer say which of several calls they
+  // answer.
   const showsAll = kind === "resending" || kind === "constant";
   const staysWhole = (turn: Said): boolean =>
     showsAll || !turn.items.some((item) => item.type === "tool-call" && answered.has(item.callId));
@@ -144,34 +145,31 @@ function chooseDeleted(session: KnownSession, { deletes, choice }: Step, { kind 
   return deletes === "newest" ? tip : turns[choice % turns.length];
 }
 
-/** A client that sends only what is new knows no more than the gateway does. */
+/** A client that sends only new items knows no more than the gateway does. */
 function forgetExchange(client: Client, turnId: string): void {
   if (!sendsOnlyNew(client)) return;
-  const kept = client.exchanges.splice(0).filter((exchange) => exchange.turnId !== turnId);
-  for (const exchange of kept) client.exchanges.push({ ...exchange, after: client.exchanges.at(-1) });
+  const remaining = client.exchanges.splice(0).filter((exchange) => exchange.turnId !== turnId);
+  for (const exchange of remaining) client.exchanges.push({ ...exchange, after: client.exchanges.at(-1) });
 }
 
-/** Without a name there is no session: each request is on its own. */
+/** Without a name there is no session: each request stands alone. */
 function sessionOf(sessions: Map<string, KnownSession>, { user, kind }: Client): KnownSession {
   const session = sessions.get(user ?? "") ?? createKnownSession(kind === "stepping");
   if (user !== undefined) sessions.set(user, session);
   return session;
 }
 
-/** Whatever the rule makes of it: the model sees all that was sent, and nothing that is not of this conversation. */
+/** Whatever the rule says: the model sees all that was sent, and nothing from other conversations. */
 function checkOwnWords(seen: readonly Item[], client: Client, { items, whole }: Sending): void {
   const own = toScript(withoutBlanks(withoutOpenCalls(whole))).join("\n");
   const saw = toScript(withoutBlanks(seen)).join("\n");
   if (sendsOnlyNew(client)) return assert.equal(saw, own, "the model sees the whole conversation");
-  // Before the first of them somebody of the same role may have spoken, without an answer.
+  // Before the first of them there may be a message of the same role without an answer.
   const sent = toScript(withoutBlanks(withoutOpenCalls(items)))
     .join("\n")
     .replace(/^user: /, "");
   assert.ok(saw.endsWith(sent), `the model sees all that was sent, but saw\n${saw}`);
-  assert.ok(
-    own.endsWith(saw.replace(/^user: /, "")),
-    `the model sees words of this conversation only, but saw\n${saw}`,
-  );
+  assert.ok(own.endsWith(saw.replace(/^user: /, "")), `the model sees only this conversation, but saw\n${saw}`);
 }
 
 function isStray({ input }: Sending): boolean {
@@ -180,8 +178,8 @@ function isStray({ input }: Sending): boolean {
 
 interface Outcome {
   readonly about: Reply["about"];
-  /** What the client heard, whole or in part; nothing when the turn failed at once. */
-  readonly heard: readonly Item[];
+  /** What the client received, complete or in part; empty when the turn failed at once. */
+  readonly received: readonly Item[];
   readonly answer: Answer | undefined;
 }
 
@@ -195,9 +193,9 @@ async function ask(
 ): Promise<Outcome> {
   adapter.prepare(step, sending);
   const leaving = new AbortController();
-  const isHeard = step.fate === "kept" || step.fate === "cut" || step.fate === "unstored";
+  const isReceived = step.fate === "kept" || step.fate === "cut" || step.fate === "unstored";
   const key =
-    isHeard && step.choice % 4 === 0 ? { key: words.fresh("key"), fingerprint: "f", param: "key" } : undefined;
+    isReceived && step.choice % 4 === 0 ? { key: words.fresh("key"), fingerprint: "f", param: "key" } : undefined;
   const send = () =>
     gateway.answer(
       {
@@ -230,27 +228,27 @@ async function ask(
       }
       if (answer !== undefined) continue;
       if (step.fate === "returns") break;
-      if (step.fate === "crash") return { about, heard: halfOf(text), answer };
+      if (step.fate === "crash") return { about, received: halfOf(text), answer };
       if (step.fate.startsWith("leaves")) leaving.abort(new GatewayError("client_closed", "The client left."));
     }
   } catch (thrown) {
     assert.equal(step.fate, "fails before", `nothing else fails at once: ${String(thrown)}`);
-    return { about, heard: [], answer };
+    return { about, received: [], answer };
   }
   const status = { kept: "completed", cut: "incomplete", unstored: "completed", returns: undefined }[
     step.fate as string
   ];
   if (step.fate !== "returns") assert.equal(answer?.status, status ?? "failed", "how the answer ends");
   if (key !== undefined) await checkRepeated(adapter, await send(), answer);
-  return { about, heard: answer?.status === "failed" ? halfOf(text) : (answer?.items ?? halfOf(text)), answer };
+  return { about, received: answer?.status === "failed" ? halfOf(text) : (answer?.items ?? halfOf(text)), answer };
 }
 
-/** Sent again with its key, a request gets the same answer, and the model hears nothing of it. */
+/** A request that is sent again with its key gets the same answer, and the model is not asked again. */
 async function checkRepeated(adapter: Actor, { isRepeated, events }: Reply, answer: Answer | undefined): Promise<void> {
   const { seen } = adapter;
   const last = (await Array.fromAsync(events)).at(-1)?.at(-1);
-  assert.equal(isRepeated, true, "a key makes a request known");
-  assert.deepEqual(last?.type === "turn-end" && last.answer.items, answer?.items, "a key brings the same answer");
+  assert.equal(isRepeated, true, "a key identifies a repeated request");
+  assert.deepEqual(last?.type === "turn-end" && last.answer.items, answer?.items, "a key returns the same answer");
   assert.equal(adapter.seen, seen, "the model is asked once");
 }
 
@@ -263,16 +261,16 @@ function remember(
   session: KnownSession,
   step: Step,
   { items, after, input }: Sending,
-  { about, heard, answer }: Outcome,
-  isKept: boolean,
+  { about, received, answer }: Outcome,
+  isStored: boolean,
   expected: ReturnType<typeof expectTurn>,
 ): void {
-  if (isKept) keepTurn(session, items, expected, answer?.items ?? [], about.id);
+  if (isStored) keepTurn(session, items, expected, answer?.items ?? [], about.id);
   const isWhole = answer !== undefined && answer.status !== "failed";
-  // A client that sends only what is new has no say in what is remembered.
-  const remembers = sendsOnlyNew(client) ? isKept : isWhole || (step.keepsHalf && heard.length > 0);
-  session.isVague ||= step.answer.isBlank && (isKept || remembers);
-  const output = step.answer.isBlank && step.keepsHalf ? [...heard, blank] : heard;
+  // A client that sends only new items does not decide what is remembered.
+  const remembers = sendsOnlyNew(client) ? isStored : isWhole || (step.keepsHalf && received.length > 0);
+  session.isVague ||= step.answer.isBlank && (isStored || remembers);
+  const output = step.answer.isBlank && step.keepsHalf ? [...received, blank] : received;
   if (remembers) client.exchanges.push({ turnId: about.id, after, input, output });
 }
 
@@ -283,15 +281,15 @@ function withoutBlanks(items: readonly Item[]): readonly Item[] {
   return items.filter((item) => item.type !== "message" || item.role !== "assistant" || textOf(item) !== "");
 }
 
-function checkSession(ids: Map<string, string>, client: Client, id: string | undefined, isKept: boolean): void {
+function checkSession(ids: Map<string, string>, client: Client, id: string | undefined, isStored: boolean): void {
   const known = client.user === undefined ? undefined : ids.get(client.user);
-  if (known !== undefined || !isKept)
+  if (known !== undefined || !isStored)
     return id === undefined ? undefined : assert.ok(known === undefined || known === id);
-  assert.ok(id !== undefined && ![...ids.values()].includes(id), "a new session has an id of its own");
+  assert.ok(id !== undefined && ![...ids.values()].includes(id), "a new session has its own id");
   ids.set(client.user ?? "", id);
 }
 
-/** An adapter that plays what the step says, and remembers what it saw last. */
+/** An adapter that plays the step's script, and records what it saw last. */
 interface Actor extends Adapter {
   readonly seen: Turn | undefined;
   prepare(step: Step, sending: Sending): void;
@@ -324,7 +322,7 @@ function createActor(words: Words): Actor {
 }
 
 function toDeltas({ answer, fate }: Step, items: readonly Item[], words: Words): readonly Delta[] {
-  // So short a line is made of the last item alone; the one before it tells whether it is.
+  // A line this short comes from the last item alone; the one before it shows whether it does.
   const isCommon = toScript(items.filter(isSaid).slice(-2)).at(-1) === "user: hi";
   const deltas: Delta[] = [];
   if (answer.reasons || answer.isBlank) deltas.push({ type: "reasoning", text: words.fresh("thinks") });

@@ -1,18 +1,18 @@
-/** What holds whatever was done and whatever went wrong meanwhile. */
+/** What holds whatever was done and whatever failed meanwhile. */
 import assert from "node:assert/strict";
 import { GatewayError } from "../../../src/core/errors.ts";
 import type { Caller, GatewayLimits } from "../../../src/core/gateway.ts";
 import type { Item } from "../../../src/core/item.ts";
 import type { Ask } from "../../../src/core/turn.ts";
 import type { How } from "./trouble.ts";
-import { type Told, user, type World } from "./world.ts";
+import { type Outcome, user, type World } from "./world.ts";
 
 /** What callers do with a gateway. */
 export interface Scene {
   readonly limits?: Partial<GatewayLimits>;
-  /** Some of its turns come to nothing though nothing goes wrong. */
-  readonly isUnquiet?: boolean;
-  /** Gives what is to be checked when all is well again. */
+  /** Some of its turns fail even without a fault. */
+  readonly hasFailures?: boolean;
+  /** Returns what must be checked when everything works again. */
   play(world: World): Promise<Check>;
 }
 
@@ -26,20 +26,20 @@ export function inSession(word: string): Pick<Ask, "items" | "keep"> {
   return { items: [user(word)], keep: "in-session" };
 }
 
-export async function mustAnswer(world: World, ask: Partial<Ask>, caller: Partial<Caller> = {}): Promise<Told> {
-  const told = await world.ask(ask, caller);
-  assert.equal(told.status, "completed", `a turn that nothing stood in the way of ended with ${told.code}`);
-  return told;
+export async function mustAnswer(world: World, ask: Partial<Ask>, caller: Partial<Caller> = {}): Promise<Outcome> {
+  const outcome = await world.ask(ask, caller);
+  assert.equal(outcome.status, "completed", `a turn without any obstacle ended with ${outcome.code}`);
+  return outcome;
 }
 
-/** The session is answered, and each of its turns that is kept has seen all before it, once and in order. */
+/** The session is answered, and each of its stored turns has seen everything before it, once and in order. */
 export async function checkSession(world: World): Promise<void> {
   await mustAnswer(world, inSession("next"), { hint });
-  const { kept, tolds, seen, said } = world;
+  const { stored, outcomes, seen, said } = world;
   const before: Item[] = [];
-  for (const id of kept) {
-    before.push(...(tolds.find((told) => told.id === id)?.items ?? []));
-    assert.deepEqual(withoutOpenCalls(seen(id)), withoutOpenCalls(before), `what the model was shown for ${id}`);
+  for (const id of stored) {
+    before.push(...(outcomes.find((outcome) => outcome.id === id)?.items ?? []));
+    assert.deepEqual(withoutOpenCalls(seen(id)), withoutOpenCalls(before), `what the model saw for ${id}`);
     before.push(...said(id));
   }
 }
@@ -49,47 +49,51 @@ function withoutOpenCalls(items: readonly Item[]): readonly Item[] {
   return items.filter((item) => item.type !== "tool-call" || answered.has(item.callId));
 }
 
-/** Nobody waits, what was told is what is kept, and nothing runs for ever. */
+/** Nobody waits, what was reported is what is stored, and nothing runs forever. */
 export async function checkAll(world: World): Promise<void> {
-  const { gateway, tolds, kept, lost, alone } = world;
-  assert.deepEqual(gateway.load(), { waiting: 0, live: 0 }, "somebody waits, or goes on");
-  assert.equal(world.stays(), 0, "a place is taken by nobody, or given back twice");
-  assert.equal(new Set(kept).size, kept.length, "a turn is kept twice");
-  for (const told of tolds) {
-    if (told.about !== undefined && told.about.id !== told.id) continue;
-    const isKept = kept.includes(told.id);
-    if (told.goesOn && told.about !== undefined && !told.isRepeated) {
-      const isHeard = told.status !== "begun" && told.status !== "left";
-      const times = alone.filter((id) => id === told.id).length;
-      // Who leaves just when it ends may hear it all the same.
-      if (!(isHeard && told.hasLeft))
-        assert.equal(times, isHeard ? 0 : 1, `how ${told.id}, told as ${told.status}, ended is told`);
+  const { gateway, outcomes, stored, lost, alone } = world;
+  assert.deepEqual(gateway.load(), { waiting: 0, live: 0 }, "somebody waits, or a turn still runs");
+  assert.equal(world.stays(), 0, "a slot is leaked, or released twice");
+  assert.equal(new Set(stored).size, stored.length, "a turn is stored twice");
+  for (const outcome of outcomes) {
+    if (outcome.about !== undefined && outcome.about.id !== outcome.id) continue;
+    const isStored = stored.includes(outcome.id);
+    if (outcome.outlivesCaller && outcome.about !== undefined && !outcome.isRepeated) {
+      const isReceived = outcome.status !== "begun" && outcome.status !== "left";
+      const times = alone.filter((id) => id === outcome.id).length;
+      // A caller that disconnects just when it ends may still receive the end.
+      if (!(isReceived && outcome.hasDisconnected))
+        assert.equal(
+          times,
+          isReceived ? 0 : 1,
+          `the end of ${outcome.id}, reported as ${outcome.status}, reaches its caller or the observer`,
+        );
     }
-    const how = `${told.id} was told as ${told.status}, with ${told.code}`;
-    if (told.status === "completed" && told.isWanted) assert.ok(isKept, `${how}, and is not kept`);
-    if (isNothing(told)) assert.ok(!isKept || lost.has(told.id), `${how}, and is kept`);
+    const how = `${outcome.id} was reported as ${outcome.status}, with ${outcome.code}`;
+    if (outcome.status === "completed" && outcome.isWanted) assert.ok(isStored, `${how}, and is not stored`);
+    if (isNothing(outcome)) assert.ok(!isStored || lost.has(outcome.id), `${how}, and is stored`);
   }
   checkFailures(world);
   await checkRunning(world);
 }
 
-/** Callers are told of our own mistakes only where something broke. */
-function checkFailures({ failures, tolds, struck }: World): void {
+/** Callers see internal errors only where something broke. */
+function checkFailures({ failures, outcomes, struck }: World): void {
   if (struck.some(({ how }) => how === "breaks")) return;
-  for (const failure of failures) assert.ok(failure instanceof GatewayError, `this was thrown: ${String(failure)}`);
-  for (const { id, code } of tolds) assert.notEqual(code, "internal_error", `how ${id} ended`);
+  for (const failure of failures) assert.ok(failure instanceof GatewayError, `unexpected error: ${String(failure)}`);
+  for (const { id, code } of outcomes) assert.notEqual(code, "internal_error", `the end of ${id}`);
 }
 
-function isNothing({ status }: Told): boolean {
+function isNothing({ status }: Outcome): boolean {
   return status === "failed" || status === "cancelled" || status === "thrown";
 }
 
-/** Only the store itself can be why a turn was not ended. */
+/** Only the store itself can be the reason that a turn was not ended. */
 async function checkRunning({ store, struck }: World): Promise<void> {
   const couldNotEnd = struck.some(({ name, how }) => how === "is away from then on" || (name === "end" && fails(how)));
   if (couldNotEnd) return;
   for await (const record of store.exportRecords()) {
-    if (record.type === "turn") assert.notEqual(record.turn.status, "running", `${record.turn.id} runs for ever`);
+    if (record.type === "turn") assert.notEqual(record.turn.status, "running", `${record.turn.id} runs forever`);
   }
 }
 
@@ -97,18 +101,18 @@ function fails(how: How): boolean {
   return !harmless.has(how);
 }
 
-/** Whatever takes longer, or leaves, costs nobody else its answer. */
-export function checkOthers({ tolds, struck }: World): void {
+/** A delay, or a caller that disconnects, costs nobody else an answer. */
+export function checkOthers({ outcomes, struck }: World): void {
   const isSlow = struck.some(({ how }) => how === "is slow to answer");
-  for (const { id, status, code, hasLeft } of tolds) {
-    if (hasLeft || status === "begun") continue;
-    // Who was placed by what was no longer so when the store had said it is asked to come again.
+  for (const { id, status, code, hasDisconnected } of outcomes) {
+    if (hasDisconnected || status === "begun") continue;
+    // A request placed by what had changed when the slow store answered is asked to retry.
     if (isSlow && code === "session_busy") continue;
     assert.equal(status, "completed", `${id} ended with ${code}, though nothing failed`);
   }
 }
 
-/** What is no failure, and of the caller what concerns nobody else. */
+/** What is not a failure, and a caller's actions that affect nobody else. */
 export const harmless: ReadonlySet<How> = new Set<How>([
   "is slow to begin",
   "is slow to answer",

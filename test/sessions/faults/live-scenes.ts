@@ -1,4 +1,4 @@
-/** Turns that go on without their callers: with a key, in the background, and when the gateway is closed. */
+/** Turns that outlive their callers: with a key, in the background, and when the gateway is closed. */
 import assert from "node:assert/strict";
 import type { Caller } from "../../../src/core/gateway.ts";
 import type { Path } from "../../../src/core/place/path.ts";
@@ -6,10 +6,14 @@ import type { Memory } from "../../../src/core/place/place.ts";
 import type { Ask } from "../../../src/core/turn.ts";
 import { checkSession, hint, inSession, key, memo, mustAnswer, type Scene } from "./checks.ts";
 import { wait } from "./trouble.ts";
-import { owner, type Told, user, type World } from "./world.ts";
+import { owner, type Outcome, user, type World } from "./world.ts";
 
 /** A request is sent twice at the same time, again while it runs, and again when it is over. */
-function repeating(ask: Partial<Ask>, caller: Partial<Caller>, more: Pick<Scene, "limits" | "isUnquiet"> = {}): Scene {
+function repeating(
+  ask: Partial<Ask>,
+  caller: Partial<Caller>,
+  more: Pick<Scene, "limits" | "hasFailures"> = {},
+): Scene {
   return {
     ...more,
     async play(world) {
@@ -24,33 +28,33 @@ function repeating(ask: Partial<Ask>, caller: Partial<Caller>, more: Pick<Scene,
 }
 
 /** The key is free, or has one answer. */
-async function checkKey({ tolds }: World, send: () => Promise<Told>): Promise<void> {
-  const told = tolds.flatMap(({ status, about }) => (status === "completed" && about ? [about.id] : []));
-  const answers: Told[] = [];
+async function checkKey({ outcomes }: World, send: () => Promise<Outcome>): Promise<void> {
+  const completed = outcomes.flatMap(({ status, about }) => (status === "completed" && about ? [about.id] : []));
+  const answers: Outcome[] = [];
   for (const answer of [await send(), await send()]) {
-    // Who has called it off does not want it again.
+    // A caller that has cancelled it does not want it again.
     const isDone = answer.status === "completed" || (answer.status === "cancelled" && answer.isRepeated);
     assert.ok(isDone, `a key is neither free nor answered: ${answer.status}, ${answer.code}`);
     answers.push(answer);
   }
   assert.equal(answers[1]?.isRepeated, true);
   assert.equal(answers[1]?.text, answers[0]?.text);
-  assert.equal(new Set([...told, ...answers.map(({ about }) => about?.id)]).size, 1, "a key has one answer");
+  assert.equal(new Set([...completed, ...answers.map(({ about }) => about?.id)]).size, 1, "a key has one answer");
 }
 
-/** What was told of a turn in the background is so. */
-async function checkRecalled({ gateway, kept, lost, struck }: World, { id, status }: Told): Promise<void> {
+/** What was reported of a background turn is true. */
+async function checkRecalled({ gateway, stored, lost, struck }: World, { id, status }: Outcome): Promise<void> {
   const recalled = await gateway.recall(owner, id);
   if (status === "thrown" || (recalled === undefined && struck.length > 0)) return;
-  assert.ok(recalled?.state.status === "over", `${id}, told as ${status}, is not over`);
+  assert.ok(recalled?.state.status === "over", `${id}, reported as ${status}, is not over`);
   const now = recalled.state.answer.status;
-  assert.equal(now === "completed", kept.includes(id), `${id} is told as ${now}`);
+  assert.equal(now === "completed", stored.includes(id), `${id} is reported as ${now}`);
   if (status === "completed" || (status === "failed" && !lost.has(id))) assert.equal(now, status);
 }
 
 function closing(hops: number): Scene {
   return {
-    isUnquiet: true,
+    hasFailures: true,
     async play(world) {
       const { gateway, ask } = world;
       const asking = [
@@ -62,9 +66,9 @@ function closing(hops: number): Scene {
       ];
       await wait(hops);
       await gateway.close(wait(6));
-      assert.equal(gateway.load().live, 0, "something goes on in a gateway that is closed");
+      assert.equal(gateway.load().live, 0, "a turn still runs in a closed gateway");
       await Promise.all(asking);
-      assert.equal(gateway.load().live, 0, "something begins in a gateway that is closed");
+      assert.equal(gateway.load().live, 0, "a turn starts in a closed gateway");
       return async () => assert.equal((await ask({})).code, "draining");
     },
   };
@@ -73,30 +77,30 @@ function closing(hops: number): Scene {
 export const liveScenes: Record<string, Scene> = {
   "a request of a session is repeated with its key": repeating({ keep: "in-session" }, { hint }),
   "a response is repeated with its key": repeating({ stream: false }, { memo }),
-  "a request that is kept nowhere is repeated with its key": repeating({ keep: "no" }, {}),
+  "a request that is not stored is repeated with its key": repeating({ keep: "no" }, {}),
   "a turn in the background is repeated with its key": repeating({ background: true }, { memo }),
-  "a request whose answer is too long to be told again is repeated with its key": repeating(
+  "a request whose answer is too long to be replayed is repeated with its key": repeating(
     { keep: "in-session" },
     { hint },
-    { limits: { maxEvents: 2 }, isUnquiet: true },
+    { limits: { maxEvents: 2 }, hasFailures: true },
   ),
-  "as many turns run in the background as may": repeating(
+  "as many turns run in the background as allowed": repeating(
     { background: true },
     { memo },
-    { limits: { maxRunning: 1 }, isUnquiet: true },
+    { limits: { maxRunning: 1 }, hasFailures: true },
   ),
-  "a stream that was cut is taken up again": {
+  "a stream that was cut is resumed": {
     async play(world) {
       const first = world.ask({}, { key });
       await wait(3);
-      const resumes = { param: "Last-Event-ID", isOf: (id: string) => id === world.tolds[0]?.id };
+      const resumes = { param: "Last-Event-ID", isOf: (id: string) => id === world.outcomes[0]?.id };
       const again = await world.ask({}, { key, resumes });
       const { status, text } = await first;
       if (status === "completed" && again.status === "completed") assert.equal(again.text, text);
       return () => checkKey(world, () => world.ask({}, { key }));
     },
   },
-  "a connection remembers what is kept nowhere": {
+  "a connection remembers what is not stored": {
     async play(world) {
       const paths = new Map<string, Path>();
       const memory: Memory = {
@@ -112,7 +116,7 @@ export const liveScenes: Record<string, Scene> = {
       };
     },
   },
-  "turns go on in the background": {
+  "turns continue in the background": {
     async play(world) {
       const { gateway, ask } = world;
       const follow = async (id: string) => {
@@ -126,13 +130,13 @@ export const liveScenes: Record<string, Scene> = {
       const three = await ask({ background: true, stream: false, items: [user("three")] }, { memo, hint });
       await Promise.all([follow(one.id), follow(three.id), two]);
       return async () => {
-        for (const told of world.tolds.slice()) await checkRecalled(world, told);
+        for (const outcome of world.outcomes.slice()) await checkRecalled(world, outcome);
         await checkSession(world);
       };
     },
   },
-  "turns in the background are called off and deleted": {
-    isUnquiet: true,
+  "turns in the background are cancelled and deleted": {
+    hasFailures: true,
     async play(world) {
       const { gateway } = world;
       const ask = (word: string) => world.ask({ background: true, stream: false, items: [user(word)] }, { memo, hint });
@@ -144,18 +148,18 @@ export const liveScenes: Record<string, Scene> = {
       ]);
       await world.attempt(() => gateway.cancel(owner, one.id));
       return async () => {
-        for (const told of [one, two]) await checkRecalled(world, told);
+        for (const outcome of [one, two]) await checkRecalled(world, outcome);
         await mustAnswer(world, inSession("next"), { hint });
       };
     },
   },
   "turns in the background are followed slowly": {
     limits: { maxEvents: 1 },
-    isUnquiet: true,
+    hasFailures: true,
     async play(world) {
       const { gateway } = world;
       const ask = () => world.ask({ background: true, stream: false }, { memo });
-      /** Hears a little, and no more until it leaves. */
+      /** Reads a little, and no more until it leaves. */
       const follow = (id: string, leave: () => Promise<unknown>) =>
         world.attempt(async (signal) => {
           const events = (await gateway.recall(owner, id))?.follow(signal);
@@ -167,21 +171,21 @@ export const liveScenes: Record<string, Scene> = {
       const [one, two] = [await ask(), await ask()];
       await Promise.all([follow(one.id, () => wait(1)), follow(two.id, () => gateway.cancel(owner, two.id))]);
       return async () => {
-        for (const told of [one, two]) await checkRecalled(world, told);
+        for (const outcome of [one, two]) await checkRecalled(world, outcome);
       };
     },
   },
-  "nothing is kept": {
+  "nothing is stored": {
     async play(world) {
       await world.ask({ keep: "no" }, { memo });
       await world.ask({ keep: "no" }, { hint });
       await world.ask({ keep: "no" }, { hint, key });
       return async () => {
-        assert.deepEqual(world.kept, []);
+        assert.deepEqual(world.stored, []);
         await checkSession(world);
       };
     },
   },
-  "the gateway is closed as soon as turns are asked": closing(0),
+  "the gateway is closed as soon as turns are requested": closing(0),
   "the gateway is closed while turns run": closing(5),
 };

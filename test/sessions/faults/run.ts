@@ -1,4 +1,4 @@
-/** Plays scenes while something goes wrong in them, and tells in words what did not hold then. */
+/** Plays scenes while something fails in them, and describes what did not hold then. */
 import assert from "node:assert/strict";
 import type { SessionStore } from "../../../src/core/store.ts";
 import { checkAll, checkOthers, harmless, type Scene } from "./checks.ts";
@@ -9,13 +9,13 @@ import { createWorld, type World } from "./world.ts";
 
 export interface Findings {
   readonly runs: number;
-  /** The scene, what went wrong, and what did not hold. */
+  /** The scene, what failed, and what did not hold. */
   readonly findings: readonly string[];
 }
 
 const scenes = Object.entries({ ...threadScenes, ...liveScenes });
 
-/** Each scene for each thing that can go wrong in it, from its first call or step to its last, or at every so many of them. */
+/** Each scene with each fault, at its first call or step to its last, or at every n-th of them. */
 export async function findEach(open: () => SessionStore, stride: number): Promise<Findings> {
   const findings: string[] = [];
   let runs = 0;
@@ -33,7 +33,7 @@ export async function findEach(open: () => SessionStore, stride: number): Promis
   return { runs, findings };
 }
 
-/** Two things at a time, as chance has it; the same again for the same seed. */
+/** Two random faults at a time; the same for the same seed. */
 export async function findPairs(open: () => SessionStore, runs: number, seed: number): Promise<Findings> {
   const random = createRandom(seed);
   const findings: string[] = [];
@@ -53,7 +53,7 @@ const allKinds = (["store", "adapter", "caller", "oldest caller", "newest caller
   kinds[where].map((how): readonly [Where, How] => [where, how]),
 );
 
-/** Nobody reads more of them. */
+/** More of them would not be read. */
 const enough = 20;
 
 /** Most scenes are over then. */
@@ -71,7 +71,7 @@ function never(): never {
   throw new Error("there is no such thing");
 }
 
-/** What was thrown where nobody could catch it. */
+/** Errors that nobody could catch. */
 const stray: unknown[] = [];
 process.on("unhandledRejection", (thrown) => stray.push(thrown));
 process.on("uncaughtException", (thrown) => stray.push(thrown));
@@ -84,20 +84,20 @@ async function play(
   faults: readonly Fault[],
 ): Promise<readonly string[]> {
   const world = createWorld(store, trouble, scene.limits);
-  const isCalm = scene.isUnquiet !== true && faults.every(([, how]) => harmless.has(how));
+  const isHarmless = scene.hasFailures !== true && faults.every(([, how]) => harmless.has(how));
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error("somebody waits for ever")), patienceMs);
+  const timer = setTimeout(() => late.reject(new Error("somebody waits forever")), timeoutMs);
   async function work(): Promise<void> {
     const check = await scene.play(world);
     trouble.heal();
     await rest(world);
     await checkAll(world);
-    if (isCalm) checkOthers(world);
+    if (isHarmless) checkOthers(world);
     await check();
     await rest(world);
     await checkAll(world);
     await world.gateway.close(new Promise(() => {}));
-    assert.deepEqual(stray, [], "nobody could catch it");
+    assert.deepEqual(stray, [], "an error that nobody could catch");
   }
   try {
     await Promise.race([work(), late.promise]);
@@ -115,7 +115,7 @@ async function play(
 }
 
 /** Thousands of times what a scene takes, as the machine may be busy. */
-const patienceMs = 20_000;
+const timeoutMs = 20_000;
 
 async function rest({ gateway }: World): Promise<void> {
   await wait(2);

@@ -1,4 +1,4 @@
-/** Conversations that go on: turn by turn, at once, by history, by name, with tools, until they are too long. */
+/** Conversations that continue: turn by turn, in parallel, by history, by id, with tools, until they are too long. */
 import assert from "node:assert/strict";
 import { toAddress } from "../../../src/core/conversation/address.ts";
 import type { Caller } from "../../../src/core/gateway.ts";
@@ -6,47 +6,49 @@ import type { Item } from "../../../src/core/item.ts";
 import type { Ask } from "../../../src/core/turn.ts";
 import { checkSession, harmless, hint, inSession, memo, mustAnswer, type Scene } from "./checks.ts";
 import { wait } from "./trouble.ts";
-import { assistant, owner, type Told, user, type World } from "./world.ts";
+import { assistant, owner, type Outcome, user, type World } from "./world.ts";
 
-/** A client that shows all it knows of. */
+/** A client that shows everything it knows. */
 function createResender(world: World) {
   let known: readonly Item[] = [user("zero"), assistant("re: zero")];
   return {
     know: (change: (items: readonly Item[]) => readonly Item[]) => void (known = change(known)),
-    async say(word: string): Promise<Told> {
+    async say(word: string): Promise<Outcome> {
       const items = [...known, user(word)];
-      const told = await world.ask({ items, keep: "in-session" }, { hint });
-      if (world.kept.includes(told.id)) assert.deepEqual(world.seen(told.id), items, "the model sees what is shown");
-      if (told.status === "completed") known = [...items, ...world.said(told.id)];
-      return told;
+      const outcome = await world.ask({ items, keep: "in-session" }, { hint });
+      if (world.stored.includes(outcome.id))
+        assert.deepEqual(world.seen(outcome.id), items, "the model sees what is shown");
+      if (outcome.status === "completed") known = [...items, ...world.said(outcome.id)];
+      return outcome;
     },
   };
 }
 
-/** A client that goes on behind the newest turn that it was told is complete, or behind another. */
+/** A client that continues the newest turn reported as complete, or another. */
 function createChainer(world: World, caller: Partial<Caller> = {}) {
   const paths = new Map<string | undefined, readonly Item[]>();
   let newest: string | undefined;
-  return async (word: string, previousId = newest): Promise<Told> => {
+  return async (word: string, previousId = newest): Promise<Outcome> => {
     const items = [...(paths.get(previousId) ?? []), user(word)];
-    const told = await world.ask({ items: [user(word)], previousId }, { memo, ...caller });
-    if (world.kept.includes(told.id)) assert.deepEqual(world.seen(told.id), items, "the model sees what came before");
-    if (told.status !== "completed") return told;
-    paths.set(told.id, [...items, ...world.said(told.id)]);
-    newest = told.id;
-    return told;
+    const outcome = await world.ask({ items: [user(word)], previousId }, { memo, ...caller });
+    if (world.stored.includes(outcome.id))
+      assert.deepEqual(world.seen(outcome.id), items, "the model sees what came before");
+    if (outcome.status !== "completed") return outcome;
+    paths.set(outcome.id, [...items, ...world.said(outcome.id)]);
+    newest = outcome.id;
+    return outcome;
   };
 }
 
-/** Whatever was told as complete can be gone on from. */
+/** Whatever was reported as complete can be continued. */
 async function checkContinued(world: World): Promise<void> {
-  for (const { id, status, isWanted } of world.tolds.slice()) {
+  for (const { id, status, isWanted } of world.outcomes.slice()) {
     if (status === "completed" && isWanted) await mustAnswer(world, { previousId: id }, { memo });
   }
 }
 
 export const threadScenes: Record<string, Scene> = {
-  "a session goes on, turn by turn": {
+  "a session continues, turn by turn": {
     async play(world) {
       for (const word of ["one", "two", "three"]) await world.ask(inSession(word), { hint });
       return () => checkSession(world);
@@ -63,7 +65,7 @@ export const threadScenes: Record<string, Scene> = {
       return () => checkSession(world);
     },
   },
-  "conversations under one name begin at the same time": {
+  "conversations under one name start at the same time": {
     async play(world) {
       const ask = (role: string, word: string) => {
         const system: Item = { type: "message", role: "system", content: `You are ${role}.` };
@@ -72,21 +74,23 @@ export const threadScenes: Record<string, Scene> = {
       await Promise.all([ask("a gardener", "one"), ask("the one who finds titles", "one"), ask("a gardener", "two")]);
       return async () => {
         const next = await mustAnswer(world, inSession("next"), { hint });
-        const sessions = world.tolds.flatMap(({ status, about }) => (status === "completed" ? [about?.session] : []));
+        const sessions = world.outcomes.flatMap(({ status, about }) =>
+          status === "completed" ? [about?.session] : [],
+        );
         assert.deepEqual([...new Set(sessions)], [next.about?.session], "they are in one session");
       };
     },
   },
-  "more turns of a session come than may wait": {
+  "more turns of a session arrive than may wait": {
     limits: { maxQueuedPerThread: 1 },
-    isUnquiet: true,
+    hasFailures: true,
     async play(world) {
       await Promise.all(["one", "two", "three", "four"].map((word) => world.ask(inSession(word), { hint })));
       return () => checkSession(world);
     },
   },
   "a conversation is deleted while turns run in it": {
-    isUnquiet: true,
+    hasFailures: true,
     async play(world) {
       const { conversations } = world.gateway;
       const made = await world.attempt((_, turnId) => conversations.create(owner, {}, { turnId, items: [] }));
@@ -105,14 +109,14 @@ export const threadScenes: Record<string, Scene> = {
         assert.equal((await say("next")).code, "not_found");
         if (world.struck.some(({ name, how }) => name !== "stream" && !harmless.has(how))) return;
         for await (const record of world.store.exportRecords()) {
-          // One that was just being begun is told as failed to whoever comes back for it.
+          // One that was just being started is reported as failed to a caller that returns for it.
           const isOver = record.type === "turn" && record.turn.status === "failed" && record.turn.session === undefined;
-          assert.ok(record.type === "store" || isOver, "something stays of it");
+          assert.ok(record.type === "store" || isOver, "something of it remains");
         }
       };
     },
   },
-  "a client shows its history, asks again and brings another": {
+  "a client shows its history, regenerates and shows another": {
     async play(world) {
       const client = createResender(world);
       await client.say("one");
@@ -153,7 +157,7 @@ export const threadScenes: Record<string, Scene> = {
     },
   },
   "responses of a session branch, and the first is deleted": {
-    isUnquiet: true,
+    hasFailures: true,
     async play(world) {
       const say = createChainer(world, { hint });
       const { id, status } = await say("one");
@@ -162,7 +166,7 @@ export const threadScenes: Record<string, Scene> = {
       return async () => void (await mustAnswer(world, inSession("next"), { hint }));
     },
   },
-  "a conversation is added to and taken from": {
+  "items are added to a conversation and removed from it": {
     async play(world) {
       const { conversations } = world.gateway;
       const made = await world.attempt((_, turnId) =>
@@ -182,31 +186,32 @@ export const threadScenes: Record<string, Scene> = {
       }
       await world.attempt(() => conversations.update(owner, conversationId, { a: "b" }));
       return async () => {
-        const told = world.tolds.flatMap(({ status, items }) => (status === "completed" ? items : []));
+        const reported = world.outcomes.flatMap(({ status, items }) => (status === "completed" ? items : []));
         const items = (await conversations.places(owner, conversationId)).flatMap(({ item }) => item ?? []);
         const { id } = await mustAnswer(world, { items: [user("next")], conversationId }, { memo });
         assert.deepEqual(world.seen(id), [...items, user("next")], "the model sees the conversation");
-        for (const asked of told) assert.equal(items.filter((item) => isSame(asked, item)).length, 1, "as it was told");
+        for (const asked of reported)
+          assert.equal(items.filter((item) => isSame(asked, item)).length, 1, "as it was reported");
         assert.equal((await add("last"))?.length, 1);
         await conversations.delete(owner, conversationId);
       };
     },
   },
-  "a thread grows too long": {
+  "a thread exceeds its limit": {
     limits: { maxTurnsPerThread: 2 },
     async play(world) {
       for (const word of ["one", "two", "three"]) await world.ask(inSession(word), { hint });
       return async () => {
-        const { kept, tolds } = world;
-        const said = kept.slice(-2).flatMap((id) => tolds.find((told) => told.id === id)?.items ?? []);
+        const { stored, outcomes } = world;
+        const said = stored.slice(-2).flatMap((id) => outcomes.find((outcome) => outcome.id === id)?.items ?? []);
         const { id } = await mustAnswer(world, inSession("next"), { hint });
         const asked = world.seen(id).filter((item) => item.type === "message" && item.role === "user");
         assert.deepEqual(asked, [...said, user("next")]);
       };
     },
   },
-  "a conversation is made short": {
-    isUnquiet: true,
+  "a conversation is compacted": {
+    hasFailures: true,
     async play(world) {
       const { id: previousId } = await createChainer(world)("one");
       await world.ask({ compacts: true, keep: "no", previousId, items: [] });
@@ -230,8 +235,8 @@ export const threadScenes: Record<string, Scene> = {
       return () => checkSession(world);
     },
   },
-  "an item of a turn that runs is named": {
-    isUnquiet: true,
+  "an item of a running turn is referenced": {
+    hasFailures: true,
     async play(world) {
       const turnId = world.newId();
       const id = `msg_${toAddress({ turnId, side: "output", index: 0 })}`;
@@ -244,7 +249,7 @@ export const threadScenes: Record<string, Scene> = {
       const named = await naming;
       return async () => {
         if (status !== "completed" || text === "") return;
-        if (named.code === "not_found") assert.ok(named.hasLeft, "what was said is not found");
+        if (named.code === "not_found") assert.ok(named.hasDisconnected, "existing content is not found");
         assert.equal((await name("next")).status, "completed");
       };
     },

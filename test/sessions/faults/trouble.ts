@@ -1,4 +1,4 @@
-/** What goes wrong: at the n-th call of the store, at the n-th step of the adapter, or with a caller who leaves. */
+/** Faults: at the n-th call of the store, at the n-th step of the adapter, or a caller that disconnects. */
 import { setImmediate as hop } from "node:timers/promises";
 import type { Delta } from "../../../src/core/delta.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
@@ -6,13 +6,13 @@ import type { Adapter } from "../../../src/core/ports.ts";
 import type { SessionStore } from "../../../src/core/store.ts";
 import type { Turn } from "../../../src/core/turn.ts";
 
-/** Where something goes wrong, and how. */
+/** Where something fails, and how. */
 export const kinds = {
   store: ["refuses", "loses its answer", "breaks", "is slow to begin", "is slow to answer", "is away from then on"],
   adapter: ["throws", "breaks", "hangs", "says nothing", "ends early"],
-  /** Before anything, or when it has heard so much. */
+  /** Before anything, or after so many events. */
   caller: ["aborts", "returns", "returns while it waits", "aborts and returns"],
-  /** Of those who ask, while the store is asked. */
+  /** Of the waiting callers, while the store is called. */
   "oldest caller": ["aborts", "returns", "aborts and returns"],
   "newest caller": ["aborts"],
 } as const;
@@ -21,11 +21,11 @@ export type Where = keyof typeof kinds;
 export type How = (typeof kinds)[Where][number];
 
 export interface Trouble {
-  /** Counts what happens there, and tells how it goes wrong now, if it does. */
+  /** Counts the calls there, and returns the fault that is due now, if any. */
   due(where: Where): How | undefined;
-  /** It has come to that. */
+  /** Whether the fault has occurred. */
   readonly hasStruck: boolean;
-  /** From then on nothing goes wrong any more. */
+  /** From then on nothing fails any more. */
   heal(): void;
 }
 
@@ -47,7 +47,7 @@ export function createTrouble(where: Where, how: How, at: number): Trouble {
   };
 }
 
-/** Two things go wrong, each at its own time. */
+/** Two faults, each at its own time. */
 export function both(one: Trouble, other: Trouble): Trouble {
   return {
     due(where) {
@@ -68,13 +68,13 @@ export async function wait(hops: number): Promise<void> {
   for (let left = hops; left > 0; left--) await hop();
 }
 
-/** Longer than some turns together. */
+/** Longer than several turns together. */
 const slowHops = 30;
 
 const isAway = (): GatewayError => new GatewayError("store_unavailable", "The store is away for a moment.");
 const isBroken = (): Error => new Error("broken on purpose");
 
-/** Does the work, or not quite. */
+/** Does the work, with the fault. */
 async function strike(how: How | undefined, work: () => Promise<unknown>): Promise<unknown> {
   switch (how) {
     case "refuses":
@@ -84,7 +84,7 @@ async function strike(how: How | undefined, work: () => Promise<unknown>): Promi
       throw isBroken();
     case "loses its answer": {
       const result = await work();
-      // A name that nobody can give back runs out by itself.
+      // A name that nobody can release expires by itself.
       if (typeof result === "function") result();
       throw isAway();
     }
@@ -101,10 +101,10 @@ async function strike(how: How | undefined, work: () => Promise<unknown>): Promi
   }
 }
 
-/** Hears of each call, and how it goes wrong. */
+/** Called for each call, with its fault. */
 type OnCall = (name: string, how: How | undefined) => void;
 
-/** A store on which things go wrong, and whose peers, where it has some, go wrong as it does. */
+/** A store with faults, whose peers, if it has some, have the same faults. */
 export function createTroubledStore(store: SessionStore, trouble: Trouble, onCall: OnCall): SessionStore {
   const peers = store.peers && withTrouble(store.peers, trouble, onCall);
   return { ...withTrouble(store, trouble, onCall), peers };
@@ -131,15 +131,15 @@ export interface AdapterParts {
   readonly script: (turn: Turn) => readonly (readonly Delta[])[];
   asked(turn: Turn): void;
   said(turn: Turn, batch: readonly Delta[]): void;
-  /** It goes wrong now. */
+  /** A fault occurs now. */
   struck(how: How): void;
-  /** It says nothing more until it is called off. */
+  /** It emits nothing more until it is aborted. */
   hangs(turn: Turn): void;
 }
 
-/** Answers as its script says, but for what goes wrong. */
+/** Answers by its script, except for the faults. */
 export function createTroubledAdapter({ trouble, script, asked, said, struck, hangs }: AdapterParts): Adapter {
-  /** A step; false: there is none behind it. */
+  /** A step; false: it is the last. */
   async function* step(turn: Turn, signal: AbortSignal): AsyncGenerator<readonly Delta[], boolean> {
     await hop();
     signal.throwIfAborted();

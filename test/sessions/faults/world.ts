@@ -1,4 +1,4 @@
-/** A gateway on which something goes wrong, and callers who note what they are told. */
+/** A gateway with faults, and callers that record what they receive. */
 import type { Delta } from "../../../src/core/delta.ts";
 import { callerLeft, GatewayError } from "../../../src/core/errors.ts";
 import type { Event, Events } from "../../../src/core/event.ts";
@@ -12,55 +12,58 @@ import { createTroubledAdapter, createTroubledStore, type How, type Trouble, wai
 
 export interface World {
   readonly gateway: Gateway;
-  /** The store without what goes wrong. */
+  /** The store without the faults. */
   readonly store: SessionStore;
   newId(): string;
-  /** Asks, and hears the answer to its end, or leaves. It never rejects. */
-  ask(ask: Partial<Ask>, caller?: Partial<Caller>): Promise<Told>;
-  /** Does something else for a caller who may leave; nothing: it failed. */
+  /** Asks, and reads the answer to its end, or disconnects. It never rejects. */
+  ask(ask: Partial<Ask>, caller?: Partial<Caller>): Promise<Outcome>;
+  /** Does something else for a caller that may disconnect; undefined: it failed. */
   attempt<Result>(work: (signal: AbortSignal, turnId: string) => Promise<Result>): Promise<Result | undefined>;
-  /** What all who asked were told, in the order in which they came. */
-  readonly tolds: readonly Told[];
-  /** The turns that the store keeps, in their order, whether it could say so or not. */
-  readonly kept: readonly string[];
-  /** Those of which it could not. */
+  /** What all callers received, in the order in which they came. */
+  readonly outcomes: readonly Outcome[];
+  /** The turns that the store has stored, in order, whether it could confirm so or not. */
+  readonly stored: readonly string[];
+  /** Those that it could not confirm. */
   readonly lost: ReadonlySet<string>;
-  /** The calls that went wrong, those of the adapter too. */
+  /** The calls that failed, including those of the adapter. */
   readonly struck: readonly { readonly name: string; readonly how: How }[];
-  /** All that was thrown at callers. */
+  /** All errors thrown at callers. */
   readonly failures: readonly unknown[];
-  /** How many turns have a place that they take without their callers. */
+  /** How many turns hold a slot without their callers. */
   stays(): number;
   /** The turns that ended without their callers. */
   readonly alone: readonly string[];
-  /** What the model was shown for a turn. */
+  /** What the model saw for a turn. */
   seen(turnId: string): readonly Item[];
-  /** What it said to that. */
+  /** What it answered. */
   said(turnId: string): readonly Item[];
 }
 
-/** What a caller was told of its turn. */
-export interface Told {
+/** What a caller received of its turn. */
+export interface Outcome {
   readonly id: string;
   readonly items: readonly Item[];
-  /** It is to be kept. */
+  /** It must be stored. */
   readonly isWanted: boolean;
-  /** It goes on without its caller. */
-  readonly goesOn: boolean;
-  /** `thrown`: nothing was told before it failed; `begun`: nothing more has to be; `left`: it has not heard the end. */
+  /** It continues without its caller. */
+  readonly outlivesCaller: boolean;
+  /**
+   * `thrown`: it failed before anything was sent; `begun`: nothing more is expected; `left`: it has not received the
+   * end.
+   */
   status: Answer["status"] | "thrown" | "begun" | "left";
   code: string | undefined;
   text: string;
-  /** The turn that it was told of, which may be that of an earlier request. */
+  /** The turn that was reported, which may be that of an earlier request. */
   about: Reply["about"] | undefined;
   isRepeated: boolean;
-  /** The caller has left, before its end or just at it. */
-  hasLeft: boolean;
+  /** The caller has disconnected, before its end or just at it. */
+  hasDisconnected: boolean;
 }
 
-const untold = { code: undefined, text: "", about: undefined, isRepeated: false, hasLeft: false } as const;
+const noOutcome = { code: undefined, text: "", about: undefined, isRepeated: false, hasDisconnected: false } as const;
 
-/** Who asks now, and may leave. */
+/** A current caller, which may disconnect. */
 interface Asker {
   readonly turnId: string;
   leave(how: How): void;
@@ -73,8 +76,8 @@ export const assistant = (content: string): Item => ({ type: "message", role: "a
 const newId = createIds(() => new Date());
 
 export function createWorld(store: SessionStore, trouble: Trouble, limits: Partial<GatewayLimits> = {}): World {
-  const tolds: Told[] = [];
-  const kept: string[] = [];
+  const outcomes: Outcome[] = [];
+  const stored: string[] = [];
   const lost = new Set<string>();
   const struck: { name: string; how: How }[] = [];
   const turns = new Map<string, { readonly turn: Turn; readonly said: Delta[] }>();
@@ -93,12 +96,12 @@ export function createWorld(store: SessionStore, trouble: Trouble, limits: Parti
     ...store,
     async commit(commit) {
       const isLost = current === "loses its answer";
-      const isKept = await store.commit(commit);
-      for (const { id } of isKept ? commit.turns : []) {
-        kept.push(id);
+      const isStored = await store.commit(commit);
+      for (const { id } of isStored ? commit.turns : []) {
+        stored.push(id);
         if (isLost) lost.add(id);
       }
-      return isKept;
+      return isStored;
     },
   };
 
@@ -111,8 +114,8 @@ export function createWorld(store: SessionStore, trouble: Trouble, limits: Parti
     if (last !== undefined) newest?.leave(last);
   }
 
-  /** Whoever has begun it leaves; what goes on without is cancelled, or deleted. */
-  async function callOff(turnId: string): Promise<void> {
+  /** The caller that started it disconnects; what continues without it is cancelled, or deleted. */
+  async function cancelHanging(turnId: string): Promise<void> {
     await wait(15);
     askers.find((asker) => asker.turnId === turnId)?.leave("aborts");
     const turn = await gateway.cancel(owner, turnId).catch(() => undefined);
@@ -125,7 +128,7 @@ export function createWorld(store: SessionStore, trouble: Trouble, limits: Parti
     asked: (turn) => void turns.set(turn.id, { turn, said: [] }),
     said: (turn, batch) => turns.get(turn.id)?.said.push(...batch),
     struck: (how) => struck.push({ name: "stream", how }),
-    hangs: (turn) => void callOff(turn.id),
+    hangs: (turn) => void cancelHanging(turn.id),
   });
   const observer = { placed() {}, endedWithoutCaller: ({ turnId }: { turnId: string }) => void alone.push(turnId) };
   const gateway = makeGateway({
@@ -136,7 +139,7 @@ export function createWorld(store: SessionStore, trouble: Trouble, limits: Parti
     newSessionId: () => newId("conv"),
   });
 
-  /** What the caller does while it is there. */
+  /** What the caller does while it is connected. */
   async function during<Result>(asker: Asker, work: () => Promise<Result>): Promise<Result> {
     askers.push(asker);
     try {
@@ -147,7 +150,7 @@ export function createWorld(store: SessionStore, trouble: Trouble, limits: Parti
     }
   }
 
-  async function hear(told: Told, events: Events, leave: (how: How) => void): Promise<void> {
+  async function read(outcome: Outcome, events: Events, leave: (how: How) => void): Promise<void> {
     for (;;) {
       const how = trouble.due("caller");
       if (how === "returns") {
@@ -160,31 +163,31 @@ export function createWorld(store: SessionStore, trouble: Trouble, limits: Parti
       if (how === "aborts and returns") leave("aborts and returns");
       const step = await pulling;
       if (step.done === true) return;
-      for (const event of step.value) note(told, event);
+      for (const event of step.value) note(outcome, event);
     }
   }
 
-  async function ask(told: Told, asked: Ask, caller: Omit<Caller, "signal">): Promise<void> {
+  async function ask(outcome: Outcome, asked: Ask, caller: Omit<Caller, "signal">): Promise<void> {
     const leaving = new AbortController();
     let events: Events | undefined;
     const leave = (how: How): void => {
-      told.hasLeft ||= how !== "returns" || events !== undefined;
+      outcome.hasDisconnected ||= how !== "returns" || events !== undefined;
       if (how !== "returns") leaving.abort(callerLeft());
       if (how !== "aborts") void events?.return();
     };
     try {
-      await during({ turnId: told.id, leave }, async () => {
+      await during({ turnId: outcome.id, leave }, async () => {
         const reply = await gateway.answer(asked, { ...caller, signal: leaving.signal });
-        told.about = reply.about;
-        told.isRepeated = reply.isRepeated === true;
-        told.status = asked.background === true && !asked.stream ? "begun" : "left";
-        if (told.status === "begun") return void (await reply.events.return());
-        await hear(told, (events = reply.events), leave);
+        outcome.about = reply.about;
+        outcome.isRepeated = reply.isRepeated === true;
+        outcome.status = asked.background === true && !asked.stream ? "begun" : "left";
+        if (outcome.status === "begun") return void (await reply.events.return());
+        await read(outcome, (events = reply.events), leave);
       });
     } catch (thrown) {
-      if (told.status !== "thrown" && told.status !== "left") return;
-      told.status = told.hasLeft && told.goesOn ? "left" : "thrown";
-      told.code = thrown instanceof GatewayError ? thrown.code : String(thrown);
+      if (outcome.status !== "thrown" && outcome.status !== "left") return;
+      outcome.status = outcome.hasDisconnected && outcome.outlivesCaller ? "left" : "thrown";
+      outcome.code = thrown instanceof GatewayError ? thrown.code : String(thrown);
       failures.push(thrown);
     }
   }
@@ -198,11 +201,11 @@ export function createWorld(store: SessionStore, trouble: Trouble, limits: Parti
       const turnId = caller.turnId ?? newId("resp");
       const items = whole.items.filter((item) => item.type !== "reference");
       const isWanted = whole.keep === "yes" || (whole.keep === "in-session" && caller.hint !== undefined);
-      const goesOn = whole.background === true || caller.key !== undefined;
-      const told: Told = { id: turnId, items, isWanted, goesOn, status: "thrown", ...untold };
-      tolds.push(told);
-      await ask(told, whole, { owner, hint: undefined, stay, ...caller, turnId });
-      return told;
+      const outlivesCaller = whole.background === true || caller.key !== undefined;
+      const outcome: Outcome = { id: turnId, items, isWanted, outlivesCaller, status: "thrown", ...noOutcome };
+      outcomes.push(outcome);
+      await ask(outcome, whole, { owner, hint: undefined, stay, ...caller, turnId });
+      return outcome;
     },
     async attempt(work) {
       const leaving = new AbortController();
@@ -213,8 +216,8 @@ export function createWorld(store: SessionStore, trouble: Trouble, limits: Parti
         return undefined;
       });
     },
-    tolds,
-    kept,
+    outcomes,
+    stored,
     lost,
     struck,
     failures,
@@ -234,18 +237,18 @@ const usual: Ask = {
   keep: "yes",
 };
 
-function note(told: Told, event: Event): void {
-  if (event.type === "item-delta" && event.kind === "text") told.text += event.text;
+function note(outcome: Outcome, event: Event): void {
+  if (event.type === "item-delta" && event.kind === "text") outcome.text += event.text;
   if (event.type !== "turn-end") return;
-  told.status = event.answer.status;
-  told.code = event.answer.error?.code;
+  outcome.status = event.answer.status;
+  outcome.code = event.answer.error?.code;
 }
 
-/** Calls a tool when it is asked to, and else repeats what it hears, in pieces. */
+/** Calls a tool when asked to, and otherwise repeats the last message, in pieces. */
 function script({ id, items }: Turn): readonly (readonly Delta[])[] {
   const last = items.at(-1);
-  const heard = last?.type === "message" && typeof last.content === "string" ? last.content : "a tool";
-  if (heard.startsWith("CALL")) {
+  const lastText = last?.type === "message" && typeof last.content === "string" ? last.content : "a tool";
+  if (lastText.startsWith("CALL")) {
     return [
       [{ type: "tool-call", index: 0, callId: `call_${id}`, name: "f" }],
       [{ type: "tool-arguments", index: 0, text: "{}" }],
@@ -253,14 +256,14 @@ function script({ id, items }: Turn): readonly (readonly Delta[])[] {
   }
   return [
     [{ type: "text", text: "re: " }],
-    [{ type: "text", text: heard.slice(0, 40) }],
+    [{ type: "text", text: lastText.slice(0, 40) }],
     [{ type: "finish", reason: "stop" }],
   ];
 }
 
 function toItems(said: readonly Delta[]): readonly Item[] {
   const text = said.map((delta) => (delta.type === "text" ? delta.text : "")).join("");
-  // A call that is made without arguments has none.
+  // A call without arguments has none.
   const written = said.map((delta) => (delta.type === "tool-arguments" ? delta.text : "")).join("") || "{}";
   const calls = said.flatMap((delta): Item[] =>
     delta.type === "tool-call"
