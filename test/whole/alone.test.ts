@@ -1,4 +1,4 @@
-/** What the log says of turns that go on without their callers. */
+/** What the log contains about turns that outlive their callers. */
 import assert from "node:assert/strict";
 import { request as send } from "node:http";
 import { suite, test, type TestContext } from "node:test";
@@ -14,7 +14,7 @@ interface Line extends Readonly<Record<string, unknown>> {
 
 const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
 
-/** A gateway in front of one adapter, with a log that remembers its lines. */
+/** A gateway with one adapter, and a log that records its lines. */
 async function open(context: TestContext, stream: Adapter["stream"]) {
   const lines: Line[] = [];
   const write = (level: string) => (fields: object, message: string) => void lines.push({ ...fields, level, message });
@@ -33,7 +33,7 @@ async function open(context: TestContext, stream: Adapter["stream"]) {
     portico,
     lines,
     of: (message: string) => lines.filter((line) => line.message === message),
-    /** The first line that fits, as soon as it is there. */
+    /** The first matching line, as soon as it is there. */
     async find(isIt: (line: Line) => boolean): Promise<Line> {
       for (;;) {
         const found = lines.find(isIt);
@@ -52,7 +52,7 @@ async function open(context: TestContext, stream: Adapter["stream"]) {
 const isTurn = ({ message }: Line) => message === "turn";
 
 suite("the log", () => {
-  test("has a line for a turn in the background when it ends, in the words of a request's", async (context) => {
+  test("has a line for a background turn when it ends, with the same fields as a request's", async (context) => {
     const { post, find, of } = await open(context, async function* () {
       yield [...say("hello"), { type: "usage", usage }];
     });
@@ -73,7 +73,7 @@ suite("the log", () => {
       code: undefined,
     });
     const request = await find(({ message }) => message === "request");
-    assert.deepEqual([request["turnId"], request["model"]], [id, "m"], "the request's line leads to it");
+    assert.deepEqual([request["turnId"], request["model"]], [id, "m"], "the request's line refers to it");
     assert.equal(of("turn").length, 1);
   });
 
@@ -93,7 +93,7 @@ suite("the log", () => {
     }
   });
 
-  test("has a line for a turn with a key whose caller has left, and none where the caller stays", async (context) => {
+  test("has a line for a turn with a key whose caller has disconnected, and none if the caller stays", async (context) => {
     const begun = Promise.withResolvers<void>();
     const going = Promise.withResolvers<void>();
     const { portico, post, find, of, lines } = await open(context, async function* () {
@@ -118,11 +118,11 @@ suite("the log", () => {
     for (const stream of [false, true]) await post({ stream }, { "idempotency-key": `stays ${stream}` });
     await post({ stream: true, background: true });
     while (of("request").length < 4) await new Promise(setImmediate);
-    assert.equal(of("turn").length, 1, "those who stayed have their own lines");
+    assert.equal(of("turn").length, 1, "those that stayed have their own lines");
     assert.equal(lines.filter(({ level }) => level === "error").length, 4);
   });
 
-  test("has one cause for all turns that a stop has interrupted", async (context) => {
+  test("has one cause for all turns that a shutdown interrupted", async (context) => {
     const { portico, post, of, lines } = await open(context, async function* (_turn, signal) {
       yield say("on");
       await new Promise((_resolve, reject) => signal.addEventListener("abort", reject));

@@ -1,4 +1,4 @@
-/** A thousand responses in the background: some cancelled, some followed from the middle, and the gateway restarted once. */
+/** A thousand background responses: some cancelled, some followed from the middle, and the gateway restarted once. */
 import assert from "node:assert/strict";
 import { Agent, createServer, request as send, type RequestOptions } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,7 +9,7 @@ import { collectGarbage } from "../garbage.ts";
 const total = 1_000;
 const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
 
-/** A model that speaks only chat completions, a word at a time, and slowly enough to be cancelled. */
+/** A model with only chat completions, a word at a time, and slow enough to be cancelled. */
 async function startModel(context: TestContext): Promise<string> {
   const server = createServer((request, response) => {
     request.resume().on("end", () => {
@@ -47,7 +47,7 @@ function receive(url: string, options: RequestOptions, body: string): Promise<{ 
   });
 }
 
-/** Runs through the numbers with so many at a time. */
+/** Runs through the numbers, so many at a time. */
 async function each(numbers: readonly number[], atOnce: number, run: (number: number) => Promise<void>): Promise<void> {
   const left = [...numbers];
   const work = async (): Promise<void> => {
@@ -63,7 +63,7 @@ function readEvents(text: string): { readonly type: string; readonly sequence_nu
 
 const words = "word0 word1 word2 word3 word4 word5 word6 word7 ";
 
-test("a thousand responses in the background: none is lost, none twice, none left unfinished, and the memory is given back", async (context) => {
+test("of a thousand background responses none is lost, duplicated or left unfinished, and the memory is released", async (context) => {
   const base_url = await startModel(context);
   const folder = makeFolder(context);
   const settings = {
@@ -127,7 +127,7 @@ test("a thousand responses in the background: none is lost, none twice, none lef
     if (response.status === "failed") assert.equal(response.error.code, "server_error");
     if (response.status === "completed") assert.equal(response.output[0].content[0].text, words);
     if (number % 10 !== 0) return;
-    // What was kept is told again without a gap, from the beginning and from the middle.
+    // What was stored is replayed without a gap, from the beginning and from the middle.
     const events = readEvents(await call(`/v1/responses/${id}?stream=true`));
     assert.deepEqual(
       events.map(({ sequence_number }) => sequence_number),

@@ -1,4 +1,4 @@
-/** A client that sends only what is new, and remembers what it was told until the gateway dies. */
+/** A client that sends only new messages, and remembers what it received until the gateway dies. */
 import assert from "node:assert/strict";
 import { type Agent, type IncomingMessage, request as send } from "node:http";
 import { type Endpoint, type Heard, paths, readAnswer, toRequest, type Wish } from "./talk.ts";
@@ -7,9 +7,9 @@ export interface Client {
   readonly user: string;
   readonly on: Endpoint;
   readonly stream: boolean;
-  /** What its session must hold, in this order. */
+  /** What its session must contain, in this order. */
   readonly known: Exchange[];
-  /** What it asked and never heard the end of. */
+  /** What it asked without receiving the end. */
   inFlight: string | undefined;
   asked: number;
 }
@@ -32,7 +32,7 @@ export function createClient(index: number): Client {
   };
 }
 
-/** Takes turn after turn until the gateway is killed; `answered` is called for each that is acknowledged. */
+/** Runs turn after turn until the gateway is killed; `answered` is called for each that is acknowledged. */
 export async function talkOn(
   client: Client,
   address: string,
@@ -43,11 +43,11 @@ export async function talkOn(
   while (!killed.aborted) {
     const told = await takeTurn(client, address, agent);
     if (told) answered();
-    else assert.ok(killed.aborted, `${client.user}: an answer broke off while the gateway was alive`);
+    else assert.ok(killed.aborted, `${client.user}: an answer was cut off while the gateway was alive`);
   }
 }
 
-/** One turn; false when its end was not heard. The model must have seen exactly what this client knows. */
+/** One turn; false if its end was not received. The model must have seen exactly what this client knows. */
 export async function takeTurn(client: Client, address: string, agent: Agent): Promise<boolean> {
   const { user, on, stream, known } = client;
   client.asked += 1;
@@ -66,7 +66,7 @@ export async function takeTurn(client: Client, address: string, agent: Agent): P
   return true;
 }
 
-/** `resp_1f` and `chatcmpl-1f` are names of one turn. */
+/** `resp_1f` and `chatcmpl-1f` are ids of one turn. */
 export function withoutKind(id: string): string {
   return id.replace(/^[a-z]+[-_]/, "");
 }
@@ -74,7 +74,7 @@ export function withoutKind(id: string): string {
 interface Received {
   readonly status: number;
   readonly headers: Headers;
-  /** All bytes that arrived, also of an answer that broke off. */
+  /** All bytes that arrived, even of an answer that was cut off. */
   readonly raw: string;
   readonly complete: boolean;
 }
@@ -87,19 +87,19 @@ function receive(address: string, agent: Agent, wish: Wish): Promise<Received | 
       hasResponse = true;
       let raw = "";
       response.setEncoding("utf8").on("data", (piece: string) => (raw += piece));
-      response.on("error", () => {}); // that it broke off is told by `complete`
+      response.on("error", () => {}); // that it was cut off is known from `complete`
       response.on("close", () => {
         const headers = new Headers(response.headers as Record<string, string>);
         resolve({ status: response.statusCode ?? 0, headers, raw, complete: response.complete });
       });
     });
-    // Once there is a response, it tells its own end.
+    // Once there is a response, it reports its own end.
     request.on("error", () => hasResponse || resolve(undefined));
     request.end(body);
   });
 }
 
-/** A stream's terminal event acknowledges the turn, even if the connection dies right behind it. */
+/** A stream's terminal event acknowledges the turn, even if the connection dies right after it. */
 const terminalEvent = {
   chat: /^data: [^\n]*"finish_reason":"stop"[^\n]*\n\n/m,
   responses: /^event: response\.completed\n[^\n]+\n\n/m,

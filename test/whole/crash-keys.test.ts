@@ -1,4 +1,4 @@
-/** A gateway that is killed while requests with keys run, started again, and asked the same again. */
+/** A gateway that is killed while requests with keys run, is restarted, and gets the same requests again. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -9,7 +9,7 @@ import { endpoints, paths, toRequest, type Wish } from "./talk.ts";
 
 const clients = 16;
 
-test("a request that is repeated with its key after a crash is in its session once, as it was told", async (context) => {
+test("a request that is repeated with its key after a crash is in its session once, as it was sent", async (context) => {
   const folder = makeFolder(context);
   const config = toConfig({
     adapters: { echo: { type: "echo", delay_ms: 5 } },
@@ -21,16 +21,16 @@ test("a request that is repeated with its key after a crash is in its session on
   const first = start();
   const address = await first.address();
   const ended = Promise.withResolvers<void>();
-  const heard = Array.from({ length: clients }, (_, client) =>
+  const streams = Array.from({ length: clients }, (_, client) =>
     ask(address, client).then((text) => {
       if (text.endsWith("[DONE]\n\n")) ended.resolve();
       return text;
     }),
   );
-  // Half of them are longer: some have been told, some are just kept, some still run.
+  // Half of them are longer: some have been sent, some have just been stored, some still run.
   await ended.promise;
   await first.stop("SIGKILL");
-  const before = await Promise.all(heard);
+  const before = await Promise.all(streams);
 
   const second = start();
   const again = await second.address();
@@ -50,7 +50,7 @@ test("a request that is repeated with its key after a crash is in its session on
   }
 });
 
-/** All that arrives of the stream, also of one that breaks off. */
+/** All that arrives of the stream, even of one that is cut off. */
 async function ask(address: string, client: number): Promise<string> {
   const on = endpoints[client % 2] ?? "chat";
   const wish: Wish = { on, stream: true, say: "word ".repeat(10 + client), more: { user: `user-${client}` } };
@@ -62,7 +62,7 @@ async function ask(address: string, client: number): Promise<string> {
     const decoder = new TextDecoder();
     for await (const piece of body ?? []) text += decoder.decode(piece, { stream: true });
   } catch (thrown) {
-    assert.ok(thrown instanceof TypeError, "the connection broke off");
+    assert.ok(thrown instanceof TypeError, "the connection was cut");
   }
   return text;
 }

@@ -1,4 +1,4 @@
-/** What a dead gateway left in its file, read without touching it. */
+/** What a killed gateway left in its file, read without touching it. */
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,17 +11,17 @@ import { type Client, type Exchange, withoutKind } from "./crash-client.ts";
 import { readTurns } from "../stores/making.ts";
 
 export interface Outcome {
-  /** Turns in flight that the store has, though nobody heard their end. */
+  /** Turns in flight that the store has, though no client received their end. */
   readonly kept: number;
   readonly lost: number;
 }
 
 /**
- * Holds the file against what the clients know: every turn they heard the end of is there once and in order, and behind
- * them at most the one that was in flight, whole. What was kept of those, the clients know from now on.
+ * Compares the file with what the clients know: every turn whose end they received is there once and in order, and
+ * after them at most the one in flight, complete. Of those in flight, the clients know the stored ones from now on.
  */
 export async function compareWithStore(file: string, clients: readonly Client[]): Promise<Outcome> {
-  // The gateway itself must mend the file when it starts again, so a copy is looked at.
+  // The gateway itself must recover the file when it starts again, so a copy is read.
   const folder = mkdtempSync(join(tmpdir(), "portico-crash-"));
   try {
     const copy = join(folder, "copy.db");
@@ -46,12 +46,12 @@ function settle(client: Client, stored: readonly Exchange[], outcome: { kept: nu
   assert.deepEqual(stored.slice(0, known.length), known, `${user}: what was acknowledged is there`);
   client.inFlight = undefined;
   if (more.length > 0) {
-    assert.notEqual(inFlight, undefined, `${user}: nobody asked for more than was acknowledged`);
+    assert.notEqual(inFlight, undefined, `${user}: nothing beyond what was acknowledged was asked`);
     const whole = [{ question: inFlight, answer: inFlight }];
     assert.deepEqual(
       more.map(({ question, answer }) => ({ question, answer })),
       whole,
-      `${user}: a turn in flight is there whole or not at all`,
+      `${user}: a turn in flight is there completely or not at all`,
     );
     known.push(...more);
     outcome.kept += 1;
@@ -76,7 +76,7 @@ function textOfOnly(items: readonly Item[], role: string): string {
   return textOf(item.content);
 }
 
-/** Nothing is kept beside the threads that the clients know, and the file is sound. */
+/** Nothing is stored besides the threads that the clients know, and the file is intact. */
 function checkTables(file: string, clients: readonly Client[]): void {
   const database = new DatabaseSync(file, { readOnly: true });
   try {

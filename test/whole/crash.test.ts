@@ -1,4 +1,7 @@
-/** Nothing acknowledged is lost: a gateway under load is killed again and again, and its sessions are held against what clients heard. */
+/**
+ * Nothing acknowledged is lost: a gateway under load is killed again and again, and its sessions are compared with what
+ * clients received.
+ */
 import assert from "node:assert/strict";
 import { Agent } from "node:http";
 import { join } from "node:path";
@@ -13,7 +16,7 @@ const rounds = 20;
 const sessions = 200;
 const seed = Number(process.env["PORTICO_SEED"] ?? 20_261_101);
 
-test("every turn whose end a client heard survives kill -9, exactly once and in order, and no session is harmed", async (context) => {
+test("every turn whose end a client received survives kill -9, exactly once and in order, and no session is damaged", async (context) => {
   const folder = makeFolder(context);
   const config = toConfig({
     adapters: { echo: { type: "echo", delay_ms: 1 } },
@@ -27,7 +30,7 @@ test("every turn whose end a client heard survives kill -9, exactly once and in 
   const total = { acknowledged: 0, kept: 0, lost: 0 };
 
   for (let round = 0; round < rounds; round += 1) {
-    const moment = { afterMs: 50 + random() * 150, amidAnswers: round % 2 === 1 };
+    const moment = { afterMs: 50 + random() * 150, duringAnswers: round % 2 === 1 };
     total.acknowledged += await talkUntilKilled(start(), clients, moment);
     const { kept, lost } = await compareWithStore(file, clients);
     total.kept += kept;
@@ -46,8 +49,8 @@ test("every turn whose end a client heard survives kill -9, exactly once and in 
 interface Moment {
   /** Counted from the first answer, so that a slow machine is not killed before it has done anything. */
   readonly afterMs: number;
-  /** Wait for the next answer to end: others have just been kept too and are on their way. */
-  readonly amidAnswers: boolean;
+  /** Wait for the next answer to end: others have just been stored too and are being sent. */
+  readonly duringAnswers: boolean;
 }
 
 async function talkUntilKilled(program: Program, clients: readonly Client[], moment: Moment): Promise<number> {
@@ -64,19 +67,19 @@ async function talkUntilKilled(program: Program, clients: readonly Client[], mom
   await Promise.race([next.promise, talks]);
   await Promise.race([sleep(moment.afterMs), talks]);
   next = Promise.withResolvers<void>();
-  if (moment.amidAnswers) await Promise.race([next.promise, talks]);
+  if (moment.duringAnswers) await Promise.race([next.promise, talks]);
   killed.abort();
   await Promise.all([program.stop("SIGKILL"), talks]);
   agent.destroy();
   return acknowledged;
 }
 
-/** After the last crash every session goes on, and the gateway stops as it should. */
+/** After the last crash every session continues, and the gateway stops normally. */
 async function takeLastTurns(program: Program, clients: readonly Client[]): Promise<void> {
   const address = await program.address();
   const agent = new Agent({ keepAlive: true });
   const told = await Promise.all(clients.map((client) => takeTurn(client, address, agent)));
-  assert.ok(told.every(Boolean), "every session takes a turn");
+  assert.ok(told.every(Boolean), "every session accepts a turn");
   agent.destroy();
   assert.equal((await program.stop()).code, 0);
 }

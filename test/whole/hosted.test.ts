@@ -1,4 +1,7 @@
-/** What only the responses wire knows comes through the gateway: the items of hosted tools, there and back, and the notes on a text. */
+/**
+ * What only the responses protocol has passes through the gateway: the items of hosted tools, in both directions, and
+ * annotations.
+ */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import OpenAI from "openai";
@@ -40,7 +43,7 @@ const file = { type: "file_citation", file_id: "file_1", filename: "sea.txt", in
 const message = item.message(cited, { annotations: [citation, file] });
 const output = [...hosted, message];
 
-/** The text in two pieces, one note beside it, the other only in the item that is done. */
+/** The text in two pieces, one annotation as an event, the other only in the finished item. */
 const events = [
   ...hosted.flatMap((one, index) => [itemAdded(index, one), itemDone(index, one)]),
   responseEvent("output_text.delta", { output_index: hosted.length, content_index: 0, delta: cited.slice(0, 6) }),
@@ -85,8 +88,8 @@ async function get(address: string, path: string): Promise<string> {
   return answer.text();
 }
 
-/** The items as the upstream said them, whatever ids we show them with. */
-function saidBy(items: readonly WireItem[]): readonly unknown[] {
+/** The items as the upstream sent them, whatever ids the gateway shows. */
+function withUpstreamIds(items: readonly WireItem[]): readonly unknown[] {
   return items
     .filter(({ type }) => type !== "message")
     .map((one) => ({ ...one, id: one.id.replace(/_[0-9a-f]{48}i?[0-9a-f]{4}$/, "") }));
@@ -96,30 +99,30 @@ function inputOf({ json }: Received): readonly Fields[] {
   return (json as { readonly input: readonly Fields[] }).input;
 }
 
-test("items of hosted tools are told whole and streamed, kept, told again and listed", async (context) => {
+test("items of hosted tools are returned whole and streamed, stored, replayed and listed", async (context) => {
   const { address } = await startPair(context);
   const stream = await post(address, "responses", { input: "hi", stream: true });
   const { response: told, events } = checkStream(stream);
-  assert.deepEqual(saidBy(told.output), hosted);
+  assert.deepEqual(withUpstreamIds(told.output), hosted);
   const added = events.filter(({ type }) => type === "response.output_item.added").map((event) => event.item.status);
   assert.deepEqual(added, ["in_progress", undefined, undefined, "in_progress", "in_progress"]);
   assert.deepEqual(JSON.parse(await get(address, `responses/${told["id"]}`)), told);
   assert.equal(await get(address, `responses/${told["id"]}?stream=true`), stream);
 
   const whole: WireResponse = JSON.parse(await post(address, "responses", { input: "hi" }));
-  assert.deepEqual(saidBy(whole.output), hosted);
+  assert.deepEqual(withUpstreamIds(whole.output), hosted);
 
   const { id } = JSON.parse(await post(address, "conversations", {}));
   await post(address, "responses", { input: "hi", conversation: id });
   const listed = JSON.parse(await get(address, `conversations/${id}/items?order=asc`));
-  assert.deepEqual(saidBy(listed.data.slice(1)), hosted);
+  assert.deepEqual(withUpstreamIds(listed.data.slice(1)), hosted);
   const [, , shown] = listed.data;
   assert.deepEqual(JSON.parse(await get(address, `conversations/${id}/items/${shown.id}`)), shown);
   const behind = JSON.parse(await get(address, `conversations/${id}/items?order=asc&after=${shown.id}`));
   assert.deepEqual(behind.data, listed.data.slice(3));
 });
 
-test("a request that is repeated under its key hears the same stream again", async (context) => {
+test("a request that is repeated with its key gets the same stream again", async (context) => {
   const { address } = await startPair(context);
   for (const path of ["responses", "chat/completions"]) {
     const body = path === "responses" ? { input: "hi" } : { messages: [{ role: "user", content: "hi" }] };
@@ -129,7 +132,7 @@ test("a request that is repeated under its key hears the same stream again", asy
   }
 });
 
-test("the upstream gets them back as it said them, kept, resent or referred to, and an approval fits its request", async (context) => {
+test("the upstream gets hosted items back as it sent them, stored, resent or referenced, and an approval matches its request", async (context) => {
   const { address, upstream } = await startPair(context);
   const first: WireResponse = JSON.parse(await post(address, "responses", { input: "hi" }));
   const shown = first.output.find(({ type }) => type === "mcp_approval_request");
@@ -151,7 +154,7 @@ test("the upstream gets them back as it said them, kept, resent or referred to, 
   }
 });
 
-test("notes on a text are told in the form of each dialect, whole and streamed", async (context) => {
+test("annotations are returned in the form of each protocol, whole and streamed", async (context) => {
   const { address } = await startPair(context);
   const { response: streamed } = checkStream(await post(address, "responses", { input: "hi", stream: true }));
   const whole: WireResponse = JSON.parse(await post(address, "responses", { input: "hi" }));
@@ -164,17 +167,17 @@ test("notes on a text are told in the form of each dialect, whole and streamed",
   const chunks = gatherChunks(await post(address, "chat/completions", { messages, stream: true }));
   assert.deepEqual([chunks.message.content, chunks.message.annotations], [cited, inChat]);
   const completion: WireCompletion = JSON.parse(await post(address, "chat/completions", { messages }));
-  assert.equal(completion.choices[0]?.message.content, cited, "items of hosted tools have no place here");
+  assert.equal(completion.choices[0]?.message.content, cited, "items of hosted tools are not part of chat completions");
   assert.deepEqual(completion.choices[0]?.message.annotations, inChat);
 });
 
-test("the official client reads hosted items and notes, and sends them back", async (context) => {
+test("the official client reads hosted items and annotations, and sends them back", async (context) => {
   const { client, upstream } = await startPair(context);
   const stream = client.responses.stream({ model: "m", input: "hi" });
-  const heard: string[] = [];
-  for await (const event of stream) heard.push(event.type);
+  const types: string[] = [];
+  for await (const event of stream) types.push(event.type);
   const final = await stream.finalResponse();
-  assert.ok(heard.includes("response.output_text.annotation.added"));
+  assert.ok(types.includes("response.output_text.annotation.added"));
   assert.deepEqual(
     final.output.map(({ type }) => type),
     output.map((one) => one["type"]),
@@ -185,7 +188,7 @@ test("the official client reads hosted items and notes, and sends them back", as
   assert.deepEqual(inputOf(upstream.received.at(-1)!).slice(1, 1 + hosted.length), hosted);
 });
 
-test("a session matches a history with calls of tools that only this wire knows, and forgets those that nobody answered", async (context) => {
+test("a session matches a history with hosted tool calls, and omits those that nobody answered", async (context) => {
   const { upstream, address } = await startPair(context);
   upstream.script = (received, reply) => {
     const last = inputOf(received).at(-1);

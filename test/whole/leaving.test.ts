@@ -1,4 +1,4 @@
-/** A caller who leaves lets go of whoever answers, whatever kind of adapter that is, within 100 ms. */
+/** A caller that disconnects stops the adapter within 100 ms, whatever its type. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -14,11 +14,11 @@ import { startStopwatch } from "../stopwatch.ts";
 
 interface Scene {
   readonly adapter: Record<string, unknown>;
-  /** Resolves when whoever answers has been let go of. */
-  gone(heard: string, address: string): Promise<unknown>;
+  /** Resolves when the adapter's source has been released. */
+  released(received: string, address: string): Promise<unknown>;
 }
 
-/** A server that says half an answer and then nothing. */
+/** A server that sends half an answer and then nothing. */
 async function startHalf(
   context: TestContext,
   half: string,
@@ -29,7 +29,7 @@ async function startHalf(
     response.write(half);
   });
   context.after(() => server.close());
-  return { adapter: toAdapter(server), gone: () => once(server.sockets[0]!, "close") };
+  return { adapter: toAdapter(server), released: () => once(server.sockets[0]!, "close") };
 }
 
 const say = (event: unknown) => `data: ${JSON.stringify(event)}\n\n`;
@@ -54,8 +54,8 @@ const scenes: Readonly<Record<string, (context: TestContext) => Promise<Scene>>>
   async command() {
     return {
       adapter: { type: "command", argv: ["sh", "-c", "trap '' TERM; echo half of $$; sleep 300"], output: "text" },
-      async gone(heard) {
-        const processId = Number(/half of (\d+)/.exec(heard)?.[1]);
+      async released(received) {
+        const processId = Number(/half of (\d+)/.exec(received)?.[1]);
         while (isRunning(processId)) await pause(1);
       },
     };
@@ -68,13 +68,13 @@ const scenes: Readonly<Record<string, (context: TestContext) => Promise<Scene>>>
       await new Promise(() => {});
     } };`;
     writeFileSync(path, code);
-    return { adapter: { type: "module", path }, gone: () => once(process, "let-go") };
+    return { adapter: { type: "module", path }, released: () => once(process, "let-go") };
   },
   async echo() {
     return {
       adapter: { type: "echo", delay_ms: 2 },
-      // It holds nothing but its place.
-      async gone(_, address) {
+      // It holds nothing but its slot.
+      async released(_, address) {
         while ((await tell(address, { on: "chat", say: "next" })).status === 503);
       },
     };
@@ -82,8 +82,8 @@ const scenes: Readonly<Record<string, (context: TestContext) => Promise<Scene>>>
 };
 
 for (const [name, open] of Object.entries(scenes)) {
-  test(`${name}: a caller who leaves in the middle of a stream lets go of it within 100 ms`, async (context) => {
-    const { adapter, gone } = await open(context);
+  test(`${name}: a caller that disconnects during a stream releases the adapter within 100 ms`, async (context) => {
+    const { adapter, released } = await open(context);
     const endpoints = { compat_chat: true, compat_responses: true };
     const { address } = await startGateway(context, {
       http: { port: 0, auth_token: token, endpoints, limits: { max_concurrent_turns: 1 } },
@@ -94,9 +94,9 @@ for (const [name, open] of Object.entries(scenes)) {
     const request = send(address + paths.chat, { method, headers }).end(body);
     request.on("error", () => {});
     const [response] = await once(request, "response");
-    const heard = await hear(response, "half");
+    const received = await hear(response, "half");
     const watch = startStopwatch();
-    const left = gone(heard, address);
+    const left = released(received, address);
     request.destroy();
     await left;
     const tookMs = watch.stop();

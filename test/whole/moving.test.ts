@@ -1,4 +1,4 @@
-/** What clients carry is good where an archive was taken in: in a gateway that runs, and in one that is started there. */
+/** What clients carry works where an archive was imported: in a running gateway, and in one that is started there. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Gateway, makeFolder, startGateway, token } from "../gateway.ts";
@@ -27,7 +27,7 @@ async function read(gateway: Gateway, method: string, path: string, body?: objec
 
 const thinking = { model: "m", store: false, reasoning: { effort: "low" }, include: ["reasoning.encrypted_content"] };
 
-/** A conversation made short, and reasoning, as a client that keeps its history itself has them. */
+/** A compacted conversation, and reasoning, as a client that keeps its own history has them. */
 async function carry(gateway: Gateway) {
   const { id } = await read(gateway, "POST", "/v1/responses", { model: "m", input: "Why?", user: "alice" });
   const { output: short } = await read(gateway, "POST", "/v1/responses/compact", { model: "m", input: "Why blue?" });
@@ -36,7 +36,7 @@ async function carry(gateway: Gateway) {
   return { id, short, reasoning: { type: "reasoning", summary: [], encrypted_content } };
 }
 
-/** Reasoning that could not be opened would have no text in an item that shows it. */
+/** Reasoning that could not be opened would have no text in the item that shows it. */
 async function checkCarried(gateway: Gateway, { id, short, reasoning }: Awaited<ReturnType<typeof carry>>) {
   const asked = { role: "user", content: "Go on." };
   await read(gateway, "POST", "/v1/responses", { model: "m", input: [...short, asked] });
@@ -46,11 +46,11 @@ async function checkCarried(gateway: Gateway, { id, short, reasoning }: Awaited<
   assert.equal((await read(gateway, "GET", `/v1/responses/${id}`)).user, "alice");
 }
 
-test("what a client carries is good in the gateway that has taken in the archive of another, at once and after a restart", async (context) => {
+test("what a client carries works in a gateway that imported another's archive, at once and after a restart", async (context) => {
   const [here, folder] = [await startGateway(context, settings), makeFolder(context)];
   const there = await startGateway(context, settings, folder);
   const [fromHere, fromThere] = [await carry(here), await carry(there)];
-  // Two sessions under one hint each have their own key, so only what was not hinted goes to a store in use.
+  // The hints of two stores have different keys, so only sessions without hints can be imported into a store in use.
   const { text } = await call(here, "GET", "/operator/export");
   const archive = text.replaceAll(/,"hint":"[^"]*"/g, "");
   const first = JSON.parse(archive.slice(0, archive.indexOf("\n")));

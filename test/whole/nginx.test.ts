@@ -1,4 +1,6 @@
-/** The nginx of docs/operating.md, as it stands there, in front of a gateway: streams, WebSocket, sizes, and a path of its own. */
+/**
+ * The nginx block of docs/operating.md, unchanged, in front of a gateway: streams, WebSocket, sizes, and a path prefix.
+ */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -67,7 +69,7 @@ async function send(url: string, body?: string) {
 const endpoints = { compat_chat: true, compat_responses: true };
 const http = { port: 0, auth_token: token, endpoints, console: true };
 
-suite("nginx in front", { skip }, () => {
+suite("nginx in front of the gateway", { skip }, () => {
   test("a stream arrives piece by piece", async (context) => {
     const adapters = { echo: { type: "echo", delay_ms: 100 } };
     const { address } = await startGateway(context, { http, adapters });
@@ -90,7 +92,7 @@ suite("nginx in front", { skip }, () => {
     assert.match(String(first), /"type":"response\.created"/);
   });
 
-  test("a body of the largest size comes through, and a larger one is refused in the gateway's own words", async (context) => {
+  test("a body of the largest size passes, and a larger one is refused with the gateway's own error", async (context) => {
     const { address } = await startGateway(context, { http });
     const nginx = await startNginx(context, address);
     const wrap = (content: string) => JSON.stringify({ model: "echo", max_output_tokens: 16, input: content });
@@ -103,7 +105,7 @@ suite("nginx in front", { skip }, () => {
     assert.match(await text(large), /"code":"body_too_large"/);
   });
 
-  test("under a path of its own the endpoints and the console are there", async (context) => {
+  test("the endpoints and the console work under a path prefix", async (context) => {
     const { address } = await startGateway(context, { http });
     const [, location = "", pass = ""] = /`(location .*? \{)` and `(proxy_pass .*?;)`/.exec(page) ?? [];
     const site = block.replace("location / {", location).replace("proxy_pass http://127.0.0.1:8600;", pass);
@@ -118,7 +120,7 @@ suite("nginx in front", { skip }, () => {
   });
 });
 
-test("The nginx of the page waits for longer than a whole answer may take.", () => {
+test("the nginx block of the page waits longer than a whole answer may take", () => {
   const [, seconds] = /proxy_read_timeout (\d+)s;/.exec(block) ?? [];
   assert.ok(Number(seconds) * 1000 > options.properties.total_timeout_ms.default);
 });

@@ -1,4 +1,4 @@
-/** The operator over HTTP, beside clients that keep things in sessions and outside of them. */
+/** The operator over HTTP, beside clients that store turns in sessions and outside of them. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -49,56 +49,56 @@ async function idsAt({ call }: Runtime, path: string): Promise<readonly string[]
   return data.map(({ id }) => id);
 }
 
-test("a response and a chat completion that were kept outside of sessions are listed, shown, exported and deleted", async (context) => {
-  const house = await open(context);
-  const client = house.as("notes");
+test("a response and a chat completion stored outside of sessions are listed, shown, exported and deleted", async (context) => {
+  const runtime = await open(context);
+  const client = runtime.as("notes");
   const first = await client.responses.create({ model: "echo", input: "Plant beans." });
   const second = await client.responses.create({ model: "echo", input: "When?", previous_response_id: first.id });
   const messages = [{ role: "user", content: "Plant peas." } as const];
   const chat = await client.chat.completions.create({ model: "echo", store: true, messages });
   const chatTurn = chat.id.replace("chatcmpl-", "resp_");
-  assert.deepEqual(await idsAt(house, "sessions"), []);
-  assert.deepEqual(await idsAt(house, "sessions?outside=true"), [chatTurn, first.id]);
-  assert.deepEqual(await idsAt(house, "sessions?outside=true&owner=wiki"), []);
+  assert.deepEqual(await idsAt(runtime, "sessions"), []);
+  assert.deepEqual(await idsAt(runtime, "sessions?outside=true"), [chatTurn, first.id]);
+  assert.deepEqual(await idsAt(runtime, "sessions?outside=true&owner=wiki"), []);
 
-  const shown = (await (await house.call(`sessions/${chat.id}`)).json()) as { object: string; turns: unknown[] };
+  const shown = (await (await runtime.call(`sessions/${chat.id}`)).json()) as { object: string; turns: unknown[] };
   assert.deepEqual([shown.object, shown.turns.length], ["thread", 1]);
   assert.match(JSON.stringify(shown.turns), /Plant peas\./);
-  const archive = await (await house.call(`export?session=${second.id}`)).text();
+  const archive = await (await runtime.call(`export?session=${second.id}`)).text();
   assert.match(archive, /Plant beans\..*When\?/s);
   assert.doesNotMatch(archive, /peas/);
 
-  assert.deepEqual(await (await house.call(`sessions/${chat.id}`, "DELETE")).json(), {
+  assert.deepEqual(await (await runtime.call(`sessions/${chat.id}`, "DELETE")).json(), {
     id: chatTurn,
     object: "thread",
     deleted: true,
   });
-  assert.equal((await house.call(`sessions/${first.id}`, "DELETE")).status, 200);
-  assert.deepEqual(await idsAt(house, "sessions?outside=true"), []);
+  assert.equal((await runtime.call(`sessions/${first.id}`, "DELETE")).status, 200);
+  assert.deepEqual(await idsAt(runtime, "sessions?outside=true"), []);
   for (const { id } of [first, second]) await assert.rejects(client.responses.retrieve(id), { status: 404 });
-  assert.equal((await house.call(`sessions/${first.id}`, "DELETE")).status, 404);
+  assert.equal((await runtime.call(`sessions/${first.id}`, "DELETE")).status, 404);
 });
 
-test("the sessions of a user are found and deleted by its name, of every owner or of one, and the name is kept and logged nowhere", async (context) => {
-  const house = await open(context);
+test("a user's sessions are found and deleted by its name, for every owner or one, and the name is neither stored nor logged", async (context) => {
+  const runtime = await open(context);
   const user = "ann-of-the-garden";
   const messages = [{ role: "user", content: "Hello." } as const];
   for (const name of ["notes", "wiki"] as const) {
     for (const who of [user, "ben"]) {
-      await house.as(name).chat.completions.create({ model: "echo", messages, user: who });
+      await runtime.as(name).chat.completions.create({ model: "echo", messages, user: who });
     }
   }
   const garden = { headers: { "X-Session-Id": "shed" } };
-  await house.as("wiki").chat.completions.create({ model: "echo", messages }, garden);
-  const all = await idsAt(house, "sessions");
-  const ofAnn = await idsAt(house, `sessions?user=${user}`);
+  await runtime.as("wiki").chat.completions.create({ model: "echo", messages }, garden);
+  const all = await idsAt(runtime, "sessions");
+  const ofAnn = await idsAt(runtime, `sessions?user=${user}`);
   assert.deepEqual([all.length, ofAnn.length], [5, 2]);
-  const [ofNotes] = await idsAt(house, `sessions?user=${user}&owner=notes`);
+  const [ofNotes] = await idsAt(runtime, `sessions?user=${user}&owner=notes`);
   assert.ok(ofAnn.includes(ofNotes!));
   const hint = encodeURIComponent("header:X-Session-Id=shed");
-  assert.equal((await idsAt(house, `sessions?hint=${hint}`)).length, 1);
+  assert.equal((await idsAt(runtime, `sessions?hint=${hint}`)).length, 1);
 
-  const archive = await (await house.call(`export?user=${user}`)).text();
+  const archive = await (await runtime.call(`export?user=${user}`)).text();
   assert.equal(archive.match(/"type":"session"/g)?.length, 2);
   for (const [path, method, status] of [
     ["sessions", "DELETE", 400],
@@ -113,22 +113,22 @@ test("the sessions of a user are found and deleted by its name, of every owner o
     [`export?user=${user}&session=${all[0]}`, "GET", 400],
     ["export?user=nobody", "GET", 404],
   ] as const) {
-    assert.equal((await house.call(path, method)).status, status, path);
+    assert.equal((await runtime.call(path, method)).status, status, path);
   }
-  assert.deepEqual(await idsAt(house, "sessions"), all);
+  assert.deepEqual(await idsAt(runtime, "sessions"), all);
 
-  assert.deepEqual(await (await house.call(`sessions?user=${user}&owner=notes`, "DELETE")).json(), {
+  assert.deepEqual(await (await runtime.call(`sessions?user=${user}&owner=notes`, "DELETE")).json(), {
     object: "list",
     data: [{ id: ofNotes, object: "session", deleted: true }],
   });
-  await house.call(`sessions?user=${user}`, "DELETE");
-  const left = await idsAt(house, "sessions");
+  await runtime.call(`sessions?user=${user}`, "DELETE");
+  const left = await idsAt(runtime, "sessions");
   assert.deepEqual(
     left,
     all.filter((id) => !ofAnn.includes(id)),
   );
-  const kept = join(house.folder, ".portico");
-  const files = readdirSync(kept).map((name) => readFileSync(join(kept, name), "latin1"));
-  assert.ok(house.logged.length > 10);
-  for (const text of [...files, ...house.logged]) assert.ok(!text.includes(user));
+  const dataFolder = join(runtime.folder, ".portico");
+  const files = readdirSync(dataFolder).map((name) => readFileSync(join(dataFolder, name), "latin1"));
+  assert.ok(runtime.logged.length > 10);
+  for (const text of [...files, ...runtime.logged]) assert.ok(!text.includes(user));
 });

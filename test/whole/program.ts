@@ -1,4 +1,4 @@
-/** The executable as its users run it: started in a folder, asked over its socket, stopped by a signal. */
+/** The executable as its users run it: started in a folder, called over its socket, stopped by a signal. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -33,7 +33,7 @@ export function runProgram(context: TestContext, folder: string, ...args: readon
   return runProgramIn(context, folder, {}, ...args);
 }
 
-/** The same, with more in its environment. */
+/** The same, with more environment variables. */
 export function runProgramIn(
   context: TestContext,
   folder: string,
@@ -44,7 +44,7 @@ export function runProgramIn(
   return watch(context, spawn(process.execPath, [executable, ...args], { cwd: folder, env }));
 }
 
-/** Runs `npm ARGS` in the checkout, in a process group of its own, as a shell would. */
+/** Runs `npm ARGS` in the checkout, in its own process group, as a shell would. */
 export function runNpm(context: TestContext, folder: string, ...args: readonly string[]): Program {
   const path = process.env["npm_execpath"];
   const [command, first] = path === undefined ? ["npm", []] : [process.execPath, [path]];
@@ -52,7 +52,7 @@ export function runNpm(context: TestContext, folder: string, ...args: readonly s
     context,
     spawn(command, [...first, ...args], {
       cwd: root,
-      // npm would ask the registry for news of itself.
+      // npm would ask the registry for a newer version of itself.
       env: { ...bareEnvironment(folder), npm_config_update_notifier: "false" },
       detached: true,
     }),
@@ -60,7 +60,7 @@ export function runNpm(context: TestContext, folder: string, ...args: readonly s
   );
 }
 
-/** Port 1 has no Ollama, so that a developer's own is never asked; no key of a provider is there. */
+/** Port 1 has no Ollama, so that a developer's own is never called; no provider's key is set. */
 export function bareEnvironment(folder: string): NodeJS.ProcessEnv {
   const path = process.env["PATH"] ?? "";
   return { PATH: path, HOME: folder, OLLAMA_HOST: "127.0.0.1:1", NODE_COMPILE_CACHE: compiled };
@@ -103,21 +103,21 @@ function watch(context: TestContext, child: ReturnType<typeof spawn>, isGroup = 
   };
 }
 
-/** Where a gateway that has said so much listens. */
+/** Where a gateway listens, from what it has printed. */
 export function findAddress(said: string): string {
   const [, address] = /listens on (\S+)/.exec(said) ?? [];
   if (address === undefined) throw new Error(`It does not listen: ${said}`);
   return address;
 }
 
-/** Writes a config file for its owner alone, and gives its path. */
+/** Writes a config file that only its owner can read, and returns its path. */
 export function writeConfig(folder: string, text: string): string {
   const file = join(folder, "portico.json");
   writeFileSync(file, text, { mode: 0o600 });
   return file;
 }
 
-/** A config file with both endpoints on a free port; `gateway` and `http` go over these settings. */
+/** A config file with both endpoints on a free port; `gateway` and `http` override these settings. */
 export function toConfig(gateway: Record<string, unknown> = {}, http: Record<string, unknown> = {}): string {
   const endpoints = { compat_chat: true, compat_responses: true };
   return JSON.stringify({ gateway: { http: { port: 0, auth_token: token, endpoints, ...http }, ...gateway } });

@@ -1,4 +1,4 @@
-/** A running gateway takes another configuration in passing: nobody is turned away, and whoever is on the way arrives. */
+/** A running gateway reloads its configuration: no request is refused, and running turns finish. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
@@ -12,19 +12,19 @@ import { messagesOf, replyWith, tell, tellWell, toRequest } from "./talk.ts";
 
 const options = { skip: process.platform === "win32" && "there is no such signal", timeout: 60_000 };
 
-/** A config file of a gateway that says on its streams only what an operator reads. */
+/** A config file of a gateway that prints only what an operator reads. */
 function toConfig(gateway: Record<string, unknown> = {}, http: Record<string, unknown> = {}): string {
   return toUsualConfig({ ...gateway, log: { level: "silent" } }, http);
 }
 
-/** Writes a config file, asks the gateway to read it, and gives what it says to that when it goes on. */
+/** Writes a config file, makes the gateway reload it, and returns what it prints once it continues. */
 async function reload(program: Program, folder: string, config: string, sign = "Reloaded:"): Promise<string> {
   writeConfig(folder, config);
-  return hear(program, "SIGHUP", (text) => text.includes(sign) && text.includes("  config "));
+  return readOutput(program, "SIGHUP", (text) => text.includes(sign) && text.includes("  config "));
 }
 
-/** What the gateway says after a signal, on either stream, until it is enough. */
-function hear(program: Program, signal: NodeJS.Signals, isEnough: (text: string) => boolean): Promise<string> {
+/** What the gateway prints after a signal, on either stream, until it is enough. */
+function readOutput(program: Program, signal: NodeJS.Signals, isEnough: (text: string) => boolean): Promise<string> {
   const { stdout, stderr } = program.child;
   return new Promise((resolve) => {
     let text = "";
@@ -41,7 +41,7 @@ function hear(program: Program, signal: NodeJS.Signals, isEnough: (text: string)
   });
 }
 
-/** A model that says its name and then what it was asked; a turn that says `wait` is held until it is let go. */
+/** A model that answers with its name and the question; a turn that says `wait` is held until it is released. */
 async function startNamed(context: TestContext, name: string) {
   const held: (() => void)[] = [];
   const answer = replyWith((received) => ({ content: `${name}: ${messagesOf(received).at(-1)?.content}` }));
@@ -57,16 +57,16 @@ async function startNamed(context: TestContext, name: string) {
   const upstream = await startUpstream(script);
   context.after(() => upstream.close());
   const adapters = { [name]: { type: "openai", base_url: `${upstream.url}/v1`, api_key: "sk-upstream" } };
-  return { upstream, adapters, letGo: () => held.splice(0).forEach((each) => each()) };
+  return { upstream, adapters, release: () => held.splice(0).forEach((each) => each()) };
 }
 
-/** Resolves when the other side has hung up every connection to it. */
-function hungUp({ sockets }: ScriptedUpstream): Promise<unknown> {
+/** Resolves when the other side has closed every connection to it. */
+function connectionsClosed({ sockets }: ScriptedUpstream): Promise<unknown> {
   const open = sockets.filter((socket) => !socket.readableEnded && !socket.destroyed);
   return Promise.all(open.map((socket) => once(socket, "end")));
 }
 
-/** Asks for a stream, and gives the rest of it once its first words are there. */
+/** Asks for a stream, and returns the rest of it once its first words are there. */
 async function beginStream(address: string, more: Record<string, unknown> = {}): Promise<() => Promise<string>> {
   const wish = toRequest({ on: "chat", say: "wait", stream: true, more });
   const response = await fetch(`${address}/v1/chat/completions`, wish);
@@ -86,7 +86,7 @@ async function beginStream(address: string, more: Record<string, unknown> = {}):
 }
 
 test(
-  "A stream goes on to its end with the adapter it began with, and whoever comes after the reload is answered by the new one.",
+  "a stream continues to its end with the adapter it started with, and requests after the reload use the new one",
   options,
   async (context) => {
     const folder = makeFolder(context);
@@ -106,12 +106,12 @@ test(
     assert.equal(old.upstream.received.length, 2);
     assert.ok(old.upstream.sockets.some((socket) => !socket.readableEnded));
 
-    const isLeft = hungUp(old.upstream);
-    old.letGo();
+    const isReleased = connectionsClosed(old.upstream);
+    old.release();
     const text = await rest();
     assert.match(text, /"content":"waited"/);
     assert.match(text, /data: \[DONE\]\n\n$/);
-    await isLeft;
+    await isReleased;
     assert.ok(
       other.upstream.sockets.some((socket) => !socket.readableEnded),
       "the new adapter keeps its connections",
@@ -120,7 +120,7 @@ test(
   },
 );
 
-test("A token that a reload takes away is refused at once, and one that it brings opens.", options, async (context) => {
+test("a token that a reload removes is refused at once, and one that it adds is accepted", options, async (context) => {
   const folder = makeFolder(context);
   const name = (owner: string) => ({ name: owner, token: `sk-of-${owner}-0123456789` });
   const statusWith = async (address: string, bearer: string) =>
@@ -138,72 +138,68 @@ test("A token that a reload takes away is refused at once, and one that it bring
   assert.equal((await program.stop()).code, 0);
 });
 
-test(
-  "Nobody is refused and nothing fails while a busy gateway is reloaded again and again.",
-  options,
-  async (context) => {
-    const folder = makeFolder(context);
-    const [old, other] = [await startNamed(context, "old"), await startNamed(context, "other")];
-    writeConfig(folder, toConfig({ adapters: old.adapters }));
-    const program = runProgram(context, folder, "start");
-    const address = await program.address();
-    const kept = new Agent({ keepAlive: true });
-    context.after(() => kept.destroy());
-    const reloads = 6;
-    const total = 200;
-    const heard: string[] = [];
-    let asked = 0;
-    let isReloaded = false;
-    const isEnough = () => asked >= total && isReloaded;
+test("no request is refused or fails while a busy gateway is reloaded again and again", options, async (context) => {
+  const folder = makeFolder(context);
+  const [old, other] = [await startNamed(context, "old"), await startNamed(context, "other")];
+  writeConfig(folder, toConfig({ adapters: old.adapters }));
+  const program = runProgram(context, folder, "start");
+  const address = await program.address();
+  const keptAlive = new Agent({ keepAlive: true });
+  context.after(() => keptAlive.destroy());
+  const reloads = 6;
+  const total = 200;
+  const answers: string[] = [];
+  let asked = 0;
+  let isReloaded = false;
+  const isEnough = () => asked >= total && isReloaded;
 
-    /** Every other one over a connection of its own, so that the listener is asked again and again. */
-    function ask(number: number): Promise<string> {
-      const { body, ...rest } = toRequest({
-        on: "chat",
-        say: "hi",
-        stream: number % 4 < 2,
-        more: { user: `u${number % 7}` },
-      });
-      return new Promise((resolve, reject) => {
-        const asking = request(
-          `${address}/v1/chat/completions`,
-          { ...rest, agent: number % 2 === 0 && kept },
-          (answer) => {
-            let text = `${answer.statusCode} `;
-            answer.setEncoding("utf8").on("data", (piece: string) => (text += piece));
-            answer.on("end", () => resolve(text)).on("error", reject);
-          },
-        );
-        asking.on("error", reject).end(body);
-      });
-    }
-    async function askOn(): Promise<void> {
-      while (!isEnough()) heard.push(await ask(asked++));
-    }
-    const asking = Promise.all(Array.from({ length: 8 }, askOn));
-    for (let index = 0; index < reloads; index++) {
-      await reload(program, folder, toConfig({ adapters: index % 2 === 0 ? other.adapters : old.adapters }));
-    }
-    isReloaded = true;
-    await asking;
-    assert.ok(heard.length >= total);
-    const isAnswered = (text: string) => /^200 .*"finish_reason":"stop"/s.test(text) && !text.includes('"error"');
-    assert.deepEqual(
-      heard.filter((text) => !isAnswered(text)),
-      [],
-    );
-    assert.ok(other.upstream.received.length > 0 && old.upstream.received.length > 0);
-    assert.equal(
-      other.upstream.received.length + old.upstream.received.length,
-      heard.length,
-      "each turn was asked once",
-    );
-    assert.equal((await program.stop()).code, 0);
-  },
-);
+  /** Every other one over a new connection, so that the listener is used again and again. */
+  function ask(number: number): Promise<string> {
+    const { body, ...rest } = toRequest({
+      on: "chat",
+      say: "hi",
+      stream: number % 4 < 2,
+      more: { user: `u${number % 7}` },
+    });
+    return new Promise((resolve, reject) => {
+      const asking = request(
+        `${address}/v1/chat/completions`,
+        { ...rest, agent: number % 2 === 0 && keptAlive },
+        (answer) => {
+          let text = `${answer.statusCode} `;
+          answer.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+          answer.on("end", () => resolve(text)).on("error", reject);
+        },
+      );
+      asking.on("error", reject).end(body);
+    });
+  }
+  async function askOn(): Promise<void> {
+    while (!isEnough()) answers.push(await ask(asked++));
+  }
+  const asking = Promise.all(Array.from({ length: 8 }, askOn));
+  for (let index = 0; index < reloads; index++) {
+    await reload(program, folder, toConfig({ adapters: index % 2 === 0 ? other.adapters : old.adapters }));
+  }
+  isReloaded = true;
+  await asking;
+  assert.ok(answers.length >= total);
+  const isAnswered = (text: string) => /^200 .*"finish_reason":"stop"/s.test(text) && !text.includes('"error"');
+  assert.deepEqual(
+    answers.filter((text) => !isAnswered(text)),
+    [],
+  );
+  assert.ok(other.upstream.received.length > 0 && old.upstream.received.length > 0);
+  assert.equal(
+    other.upstream.received.length + old.upstream.received.length,
+    answers.length,
+    "each turn was asked once",
+  );
+  assert.equal((await program.stop()).code, 0);
+});
 
 test(
-  "A turn that began before the reload makes the next one of its session wait, which then sees it.",
+  "a turn that started before the reload makes the next one of its session wait, which then sees it",
   options,
   async (context) => {
     const folder = makeFolder(context);
@@ -219,7 +215,7 @@ test(
     // The head comes with the first heartbeat: it waits.
     const second = await fetch(`${address}/v1/chat/completions`, toRequest(wish));
     assert.deepEqual([second.status, other.upstream.received.length], [200, 0]);
-    old.letGo();
+    old.release();
     assert.match(await rest(), /\[DONE\]/);
     const text = await second.text();
     assert.match(text, /^: heartbeat\n\n/);
@@ -233,7 +229,7 @@ test(
   },
 );
 
-test("An invalid configuration changes nothing, not even for the requests that run.", options, async (context) => {
+test("an invalid configuration changes nothing, not even for running requests", options, async (context) => {
   const folder = makeFolder(context);
   const old = await startNamed(context, "old");
   writeConfig(folder, toConfig({ adapters: old.adapters }));
@@ -241,25 +237,25 @@ test("An invalid configuration changes nothing, not even for the requests that r
   const address = await program.address();
   const rest = await beginStream(address);
   writeConfig(folder, toConfig({ adapters: old.adapters }, { auth_token: `${token}-new`, prot: 1 }));
-  const said = await hear(program, "SIGHUP", (text) => text.includes("its old configuration."));
+  const said = await readOutput(program, "SIGHUP", (text) => text.includes("its old configuration."));
   assert.match(said, /gateway\.http\.prot: unknown key.*\nThe gateway continues with its old configuration\.$/m);
   assert.equal((await tellWell(address, { on: "chat", say: "hi" })).text, "old: hi");
   assert.equal((await tell(address, { on: "chat", say: "hi", token: `${token}-new` })).status, 401);
   rmSync(join(folder, "portico.json"));
-  const gone = await hear(
+  const gone = await readOutput(
     program,
     "SIGHUP",
     (text) => text.includes("its old configuration.") || text.includes("  config "),
   );
   assert.match(gone, /cannot be read \(ENOENT\).*\nThe gateway continues with its old configuration\.$/m);
   assert.equal((await tellWell(address, { on: "chat", say: "hi" })).text, "old: hi");
-  old.letGo();
+  old.release();
   assert.match(await rest(), /"content":"waited".*\[DONE\]\n\n$/s);
   assert.equal((await program.stop()).code, 0);
 });
 
 test(
-  "Another port is listened on when the running turns have ended, and no listener is open without an endpoint.",
+  "a new port is opened when the running turns have ended, and no listener is open without an endpoint",
   options,
   async (context) => {
     const folder = makeFolder(context);
@@ -269,14 +265,14 @@ test(
     const address = await program.address();
     const rest = await beginStream(address);
 
-    // Whoever listens there now lets go of it, so that it is free.
+    // Closing it makes the port free.
     const { port, close } = await startUpstream();
     await close();
     const moving = reload(program, folder, toConfig({ adapters: old.adapters }, { port }), "Portico ");
     await program.said(
       "Reloading: gateway.http.port changed, which needs a restart; running turns have 30 s to finish.",
     );
-    old.letGo();
+    old.release();
     assert.match(await rest(), /"content":"waited".*\[DONE\]\n\n$/s);
     assert.ok((await moving).includes(`listens on http://127.0.0.1:${port}`));
     await assert.rejects(tell(address, { on: "chat", say: "hi" }));

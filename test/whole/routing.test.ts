@@ -1,4 +1,4 @@
-/** The way to a model over real sockets: which server is asked, which is asked next, and what the caller is told of it. */
+/** Routing to models over real sockets: which server is called, which is next, and what the caller learns of it. */
 import assert from "node:assert/strict";
 import { request as send } from "node:http";
 import { test, type TestContext } from "node:test";
@@ -9,7 +9,7 @@ import { endpoints, paths, replyWith, tell, tellWell, toRequest } from "./talk.t
 
 const sentences = (name: string) => replyWith(() => ({ content: `I am ${name}.` }));
 
-/** A server for each name, which says its name unless a script says otherwise. */
+/** A server for each name, which answers with its name unless it has a script. */
 async function startServers<Name extends string>(
   context: TestContext,
   scripts: Readonly<Record<Name, Script | undefined>>,
@@ -33,7 +33,7 @@ function modelsAsked({ received }: ScriptedUpstream): readonly unknown[] {
 const down = { error: { message: "out of order", type: "server_error", code: null } };
 const quickly = { retry: { base_ms: 1 } };
 
-test("a model's whole name, then the longest beginning, then who is known for it, then the default says who answers", async (context) => {
+test("an exact model name, then the longest prefix, then the adapter that lists it, then the default determines the adapter", async (context) => {
   const servers = await startServers(context, { cloud: undefined, local: undefined, spare: undefined });
   const { address } = await startGateway(context, {
     default_adapter: "spare",
@@ -52,10 +52,10 @@ test("a model's whole name, then the longest beginning, then who is known for it
       fast: "cloud",
       anything: "spare",
     })) {
-      const heard = await tellWell(address, { on, say: "who?", more: { model } });
-      assert.equal(heard.text, `I am ${name}.`, model);
-      assert.equal(JSON.parse(heard.raw).model, model);
-      assert.equal(heard.headers.get("x-portico-tried"), null);
+      const result = await tellWell(address, { on, say: "who?", more: { model } });
+      assert.equal(result.text, `I am ${name}.`, model);
+      assert.equal(JSON.parse(result.raw).model, model);
+      assert.equal(result.headers.get("x-portico-tried"), null);
     }
   }
   const once = ["gpt-5", "gpt-oss-120b", "gpt-5-mini"];
@@ -65,7 +65,7 @@ test("a model's whole name, then the longest beginning, then who is known for it
 
 for (const on of endpoints) {
   for (const stream of [false, true]) {
-    test(`${on}, ${stream ? "streamed" : "whole"}: where a server refuses connections the next one answers, and a header tells`, async (context) => {
+    test(`${on}, ${stream ? "streamed" : "whole"}: if a server refuses connections the next one answers, and a header says so`, async (context) => {
       const servers = await startServers(context, { first: undefined, second: undefined });
       await servers.first.close();
       const { address } = await startGateway(context, {
@@ -75,15 +75,15 @@ for (const on of endpoints) {
           second: toAdapter(servers.second, { model: "other" }),
         },
       });
-      const heard = await tellWell(address, { on, say: "hello", stream });
-      assert.equal(heard.text, "I am second.");
-      assert.equal(heard.headers.get("x-portico-tried"), "first (adapter_error)");
+      const result = await tellWell(address, { on, say: "hello", stream });
+      assert.equal(result.text, "I am second.");
+      assert.equal(result.headers.get("x-portico-tried"), "first (adapter_error)");
       assert.deepEqual(modelsAsked(servers.second), ["other"]);
     });
   }
 }
 
-test("what only the adapter behind the first cannot take is told when that one answers", async (context) => {
+test("what only the fallback cannot support is reported when the fallback answers", async (context) => {
   const servers = await startServers(context, { first: answerJson(down, 500), second: undefined });
   const { address } = await startGateway(context, {
     default_adapter: "first",
@@ -93,26 +93,26 @@ test("what only the adapter behind the first cannot take is told when that one a
     },
   });
   const tools = [{ type: "web_search" }];
-  const heard = await tellWell(address, { on: "responses", say: "hello", more: { tools } });
-  assert.equal(heard.headers.get("x-portico-tried"), Array(3).fill("first (adapter_error)").join(", "));
-  assert.equal(heard.headers.get("x-portico-warning"), "tool web_search left out");
+  const result = await tellWell(address, { on: "responses", say: "hello", more: { tools } });
+  assert.equal(result.headers.get("x-portico-tried"), Array(3).fill("first (adapter_error)").join(", "));
+  assert.equal(result.headers.get("x-portico-warning"), "tool web_search left out");
   assert.doesNotMatch(servers.second.received[0]!.text, /web_search/);
 });
 
 for (const on of endpoints) {
-  test(`${on}: a server that asks for 30 seconds of patience is not asked again, and the caller knows within a second`, async (context) => {
+  test(`${on}: a server with a Retry-After of 30 seconds is not retried, and the caller gets the error within a second`, async (context) => {
     const { model } = await startServers(context, { model: answerJson(down, 429, { "retry-after": "30" }) });
     const { address } = await startGateway(context, { adapters: { model: toAdapter(model) } });
     const from = performance.now();
-    const heard = await tell(address, { on, say: "hello", stream: true });
+    const result = await tell(address, { on, say: "hello", stream: true });
     assert.ok(performance.now() - from < 1000);
-    assert.equal(heard.status, 429);
-    assert.equal(heard.headers.get("retry-after"), "30");
-    assert.equal(heard.headers.get("x-portico-tried"), "model (adapter_rate_limit)");
+    assert.equal(result.status, 429);
+    assert.equal(result.headers.get("retry-after"), "30");
+    assert.equal(result.headers.get("x-portico-tried"), "model (adapter_rate_limit)");
     assert.equal(model.received.length, 1);
   });
 
-  test(`${on}: a server that fails and then answers is asked again, and the session keeps one turn`, async (context) => {
+  test(`${on}: a server that fails and then answers is retried, and the session stores one turn`, async (context) => {
     const { model } = await startServers(context, { model: answerJson(down, 500) });
     const script = model.script;
     model.script = (received, response) => {
@@ -121,15 +121,15 @@ for (const on of endpoints) {
     };
     const { address } = await startGateway(context, { adapters: { model: toAdapter(model, quickly) } });
     const more = { user: "someone" };
-    const heard = await tellWell(address, { on, say: "hello", stream: true, more });
-    assert.equal(heard.text, "I am well again.");
-    assert.equal(heard.headers.get("x-portico-tried"), "model (adapter_error)");
+    const result = await tellWell(address, { on, say: "hello", stream: true, more });
+    assert.equal(result.text, "I am well again.");
+    assert.equal(result.headers.get("x-portico-tried"), "model (adapter_error)");
     assert.equal(model.received.length, 2);
     const next = await tellWell(address, { on, say: "and now?", more });
     assert.equal(next.headers.get("x-portico-context"), "3 items");
   });
 
-  test(`${on}: after the first word no other server is asked: a cut stream has failed`, async (context) => {
+  test(`${on}: after the first word no other server is called: a cut stream has failed`, async (context) => {
     const servers = await startServers(context, {
       first: (_, response) => {
         beginEvents(response);
@@ -144,14 +144,14 @@ for (const on of endpoints) {
         second: toAdapter(servers.second),
       },
     });
-    const heard = await tell(address, { on, say: "hello", stream: true });
-    assert.equal(heard.text, "half");
-    assert.ok(heard.error, heard.raw);
+    const result = await tell(address, { on, say: "hello", stream: true });
+    assert.equal(result.text, "half");
+    assert.ok(result.error, result.raw);
     assert.equal(servers.first.received.length, 1);
     assert.equal(servers.second.received.length, 0);
   });
 
-  test(`${on}: a request that is itself wrong is told to the caller, and nobody else is asked`, async (context) => {
+  test(`${on}: an invalid request is reported to the caller, and no other server is called`, async (context) => {
     const error = {
       message: "'temperature' is too hot",
       type: "invalid_request_error",
@@ -166,14 +166,14 @@ for (const on of endpoints) {
         second: toAdapter(servers.second),
       },
     });
-    const heard = await tell(address, { on, say: "hello" });
-    assert.equal(heard.status, 400);
-    assert.equal(heard.error?.["param"], "temperature");
-    assert.equal(heard.headers.get("x-portico-tried"), null);
+    const result = await tell(address, { on, say: "hello" });
+    assert.equal(result.status, 400);
+    assert.equal(result.error?.["param"], "temperature");
+    assert.equal(result.headers.get("x-portico-tried"), null);
     assert.equal(servers.first.received.length + servers.second.received.length, 1);
   });
 
-  test(`${on}: a caller who leaves between two attempts ends the turn at once, and the server is not asked again`, async (context) => {
+  test(`${on}: a caller that disconnects between two attempts ends the turn at once, without a retry`, async (context) => {
     const { model } = await startServers(context, { model: undefined });
     const failed = Promise.withResolvers<void>();
     model.script = (_, response) => {
@@ -193,10 +193,10 @@ for (const on of endpoints) {
     request.destroy();
     model.script = sentences("free");
     const from = performance.now();
-    let heard = await tell(address, { on, say: "next" });
-    // The only place is free as soon as the gateway has seen that the caller left.
-    while (heard.status === 503 && performance.now() - from < 1_000) heard = await tell(address, { on, say: "next" });
-    assert.equal(heard.status, 200, heard.raw);
+    let result = await tell(address, { on, say: "next" });
+    // The only slot is free as soon as the gateway has noticed that the caller disconnected.
+    while (result.status === 503 && performance.now() - from < 1_000) result = await tell(address, { on, say: "next" });
+    assert.equal(result.status, 200, result.raw);
     assert.equal(model.received.length, 2);
   });
 }
@@ -205,7 +205,7 @@ function open(limits: Record<string, unknown> = {}) {
   return { port: 0, auth_token: token, endpoints: { compat_chat: true, compat_responses: true }, limits };
 }
 
-test("five failures in a row rest a server, and one that answers again brings it back; /readyz tells", async (context) => {
+test("five consecutive failures open a server's circuit breaker, an answer closes it, and /readyz shows its state", async (context) => {
   let time = Date.now();
   const { model } = await startServers(context, { model: answerJson(down, 500) });
   const portico = await openPortico(
@@ -255,7 +255,7 @@ test("five failures in a row rest a server, and one that answers again brings it
   assert.equal(model.received.length, 7);
 });
 
-test("where a server rests, the next one answers at once", async (context) => {
+test("while a server's breaker is open, the next one answers at once", async (context) => {
   const servers = await startServers(context, { first: answerJson(down, 500), second: undefined });
   const { address } = await startGateway(context, {
     default_adapter: "first",

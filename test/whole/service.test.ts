@@ -1,4 +1,4 @@
-/** The unit and the telemetry of docs/operating.md, as they stand there: what systemd is told to run, and the spans of the last turn. */
+/** The unit and the telemetry of docs/operating.md, unchanged: what systemd runs, and the spans of the last turn. */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -16,17 +16,17 @@ const [program = "", ...args] = /^ExecStart=(.*)$/m.exec(unit)?.[1]?.split(" ") 
 const verifier = "systemd-analyze";
 const skip = spawnSync(verifier, ["--version"]).status === 0 ? false : "no systemd here";
 
-suite("the unit", () => {
-  test("systemd has nothing to say against it", { skip }, (context) => {
+suite("the systemd unit", () => {
+  test("passes systemd's verification", { skip }, (context) => {
     const file = join(makeFolder(context), "portico.service");
     writeFileSync(file, unit);
     const { stderr } = spawnSync(verifier, ["verify", file], { encoding: "utf8" });
-    // What it says of the machine's own units is not ours.
+    // What it reports about the machine's own units does not matter.
     const said = stderr.split("\n").filter((line) => line.includes("portico.service"));
     assert.deepEqual(said, []);
   });
 
-  test("what it starts answers, reads its configuration again, and ends well", async (context) => {
+  test("starts a gateway that answers, reloads its configuration, and stops cleanly", async (context) => {
     const service = startService(context);
     assert.equal((await tellWell(await service.address, { on: "chat", say: "hello" })).text, "hello");
     service.kill("SIGHUP");
@@ -35,10 +35,10 @@ suite("the unit", () => {
   });
 });
 
-test("the spans of the last turn go out before a gateway with telemetry ends", async (context) => {
+test("the spans of the last turn are exported before a gateway with telemetry exits", async (context) => {
   const folder = makeFolder(context);
   const [api, sdk] = ["@opentelemetry/api", "@opentelemetry/sdk-trace-base"].map((name) => import.meta.resolve(name));
-  // The SDK for Node is not among our packages: this one gathers spans as it does, and prints them.
+  // The SDK for Node is not among our packages: this one collects spans in the same way, and prints them.
   writeFileSync(
     join(folder, "sdk.mjs"),
     `import { trace } from "${api}";
@@ -62,7 +62,7 @@ function blockOf(kind: string): string {
   return text;
 }
 
-/** Runs the unit's own command, with a folder of the test's in the place of those of the machine. */
+/** Runs the unit's own command, with a folder of the test in place of the machine's. */
 function startService(context: TestContext, env: NodeJS.ProcessEnv = {}) {
   const folder = makeFolder(context);
   const config = writeConfig(folder, toConfig());
@@ -81,7 +81,7 @@ function startService(context: TestContext, env: NodeJS.ProcessEnv = {}) {
     for (;;) {
       const found = pattern.exec(output);
       if (found !== null) return found;
-      assert.equal(child.stdout.readableEnded, false, `It never said ${String(pattern)}: ${output}`);
+      assert.equal(child.stdout.readableEnded, false, `${String(pattern)} was never printed: ${output}`);
       await Promise.race([once(child.stdout, "data"), ended]);
     }
   }

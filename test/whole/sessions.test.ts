@@ -13,7 +13,7 @@ import { endpoints, messagesOf, paths, replyWith, startModel, tell, tellWell, to
 const user = "someone@example.com";
 
 for (const store of ["memory:", "sqlite:sessions.db"]) {
-  test(`${store} one user's turns on both endpoints, whole and streamed, are one conversation in which each is told once`, async (context) => {
+  test(`${store} one user's turns on both endpoints, whole and streamed, form one conversation without repetitions`, async (context) => {
     const model = await startModel(context);
     const gateway = await startGateway(context, { adapters: model.adapters, sessions: { store } });
     const wishes: readonly Wish[] = [
@@ -26,20 +26,20 @@ for (const store of ["memory:", "sqlite:sessions.db"]) {
     ];
     const expected: string[] = [];
     for (const wish of wishes) {
-      const heard = await tellWell(gateway.address, { ...wish, more: { user } });
+      const result = await tellWell(gateway.address, { ...wish, more: { user } });
       const said = typeof wish.say === "string" ? wish.say : "five";
-      assert.equal(heard.text, `re: ${said}`);
-      assert.equal(heard.headers.get("x-portico-history"), expected.length === 0 ? "new" : "continued");
+      assert.equal(result.text, `re: ${said}`);
+      assert.equal(result.headers.get("x-portico-history"), expected.length === 0 ? "new" : "continued");
       expected.push(`user: ${said}`);
       assert.deepEqual(model.shown.at(-1), expected);
-      assert.equal(heard.headers.get("x-portico-context"), `${expected.length} items`);
+      assert.equal(result.headers.get("x-portico-context"), `${expected.length} items`);
       expected.push(`assistant: re: ${said}`);
     }
     assert.equal(model.received.length, wishes.length);
   });
 }
 
-test("a conversation goes on after the gateway was closed and opened again", async (context) => {
+test("a conversation continues after the gateway was closed and opened again", async (context) => {
   const model = await startModel(context);
   const folder = makeFolder(context);
   const first = await startGateway(context, { adapters: model.adapters }, folder);
@@ -57,7 +57,7 @@ test("a conversation goes on after the gateway was closed and opened again", asy
   ]);
 });
 
-test("a memory: store forgets when the gateway is closed", async (context) => {
+test("a memory: store forgets everything when the gateway is closed", async (context) => {
   const model = await startModel(context);
   const folder = makeFolder(context);
   const settings = { adapters: model.adapters, sessions: { store: "memory:" } };
@@ -69,7 +69,7 @@ test("a memory: store forgets when the gateway is closed", async (context) => {
   assert.deepEqual(model.shown.at(-1), ["user: two"]);
 });
 
-test("a process that is stopped or killed remembers everything it answered, and nothing that it did not", async (context) => {
+test("a process that is stopped or killed remembers everything it answered, and nothing else", async (context) => {
   const model = await startModel(context);
   const folder = makeFolder(context);
   const file = writeConfig(folder, toConfig({ adapters: model.adapters }));
@@ -109,14 +109,14 @@ async function killAfter(program: Program, wish: Wish, text: string): Promise<vo
   const { method, headers, body } = toRequest(wish);
   const request = send((await program.address()) + paths[wish.on], { method, headers }).end(body);
   const [response] = await once(request, "response");
-  let heard = "";
+  let result = "";
   response.setEncoding("utf8").on("data", (piece: string) => {
-    heard += piece;
-    if (heard.includes(text)) program.child.kill("SIGKILL");
+    result += piece;
+    if (result.includes(text)) program.child.kill("SIGKILL");
   });
   response.on("error", () => {});
   await program.ended;
-  assert.ok(heard.includes(text));
+  assert.ok(result.includes(text));
 }
 
 const alice = "sk-alice-0123456789abcdef";
@@ -132,23 +132,23 @@ const named = {
 };
 
 for (const store of ["memory:", "sqlite:sessions.db"]) {
-  test(`${store} owners who send the same user never meet`, async (context) => {
+  test(`${store} owners that send the same user never share a session`, async (context) => {
     const model = await startModel(context);
     const gateway = await startGateway(context, { adapters: model.adapters, sessions: { store }, http: named });
     const sessions = new Set<string | null>();
     for (const on of endpoints) {
       for (const [name, own] of Object.entries({ alice, bob, nobody: token })) {
-        const heard = await tellWell(gateway.address, { on, say: `${name} on ${on}`, token: own, more: { user } });
+        const result = await tellWell(gateway.address, { on, say: `${name} on ${on}`, token: own, more: { user } });
         const before = on === "chat" ? [] : [`user: ${name} on chat`, `assistant: re: ${name} on chat`];
         assert.deepEqual(model.shown.at(-1), [...before, `user: ${name} on ${on}`]);
-        sessions.add(heard.headers.get("x-portico-session"));
+        sessions.add(result.headers.get("x-portico-session"));
       }
     }
     assert.equal(sessions.size, 3);
   });
 }
 
-test("a response is continued by its id after a restart, by its owner alone; for anyone else it does not exist", async (context) => {
+test("a response is continued by its id after a restart, by its owner only; for anyone else it does not exist", async (context) => {
   const model = await startModel(context);
   const folder = makeFolder(context);
   const settings = { adapters: model.adapters, http: named };
@@ -201,8 +201,8 @@ for (const [asks, answers] of [
         { id: "call_1", type: "function", name: "get_weather", arguments: call.function.arguments },
       ]);
       model.script = replyWith(() => ({ content: "It is sunny." }));
-      const heard = await tellWell(gateway.address, { on: answers, say: [outputs[answers]], stream, more: { user } });
-      assert.equal(heard.text, "It is sunny.");
+      const result = await tellWell(gateway.address, { on: answers, say: [outputs[answers]], stream, more: { user } });
+      assert.equal(result.text, "It is sunny.");
       assert.deepEqual(messagesOf(model.received.at(-1)!), [
         { role: "user", content: "weather in Rome?" },
         { role: "assistant", content: null, tool_calls: [call] },
@@ -212,7 +212,7 @@ for (const [asks, answers] of [
   }
 }
 
-test("an old and a new token of one name have the same sessions", async (context) => {
+test("an old and a new token of one name share their sessions", async (context) => {
   const model = await startModel(context);
   const tokens = [
     { name: "alice", token: alice, expires_at: "2999-01-01T00:00:00Z" },
@@ -225,7 +225,7 @@ test("an old and a new token of one name have the same sessions", async (context
   assert.deepEqual(model.shown.at(-1), ["user: one", "assistant: re: one", "user: two"]);
 });
 
-test("whom a caller speaks for never reaches the model, the disk or the log, and no token does", async (context) => {
+test("neither the `user` nor a token ever reaches the model, the disk or the log", async (context) => {
   const secret = "whom-i-speak-for-4711";
   const model = await startModel(context);
   const folder = makeFolder(context);

@@ -37,7 +37,7 @@ function startHere(context: TestContext, file: string): Begun {
   return begun;
 }
 
-/** A gateway within this process keeps its log for itself. */
+/** A gateway within this process does not print its log. */
 const quietly = { log: { level: "silent" } };
 
 test("the specification's configuration, and nothing else, answers on both endpoints", async (context) => {
@@ -56,17 +56,17 @@ test("the specification's configuration, and nothing else, answers on both endpo
   assert.ok(!stdout.includes(token));
 });
 
-test("npm start passes its arguments on, and a Ctrl-C lets a running stream end", async (context) => {
+test("npm start passes its arguments on, and Ctrl-C lets a running stream end", async (context) => {
   const folder = makeFolder(context);
   const file = writeConfig(folder, toConfig(slowly));
   const program = runNpm(context, folder, "start", "--", "--config", file);
   const address = await program.address();
   const answer = await beginStream({ on: "chat", say: words, stream: true }, toTarget(address));
-  // A terminal sends the signal to everyone in the group; npm sends it on as well.
+  // A terminal sends the signal to the whole group; npm passes it on as well.
   const ended = program.stop("SIGINT");
   await program.said("Draining");
-  const heard = await answer.rest();
-  assert.equal(heard.text, words);
+  const result = await answer.rest();
+  assert.equal(result.text, words);
   await ended;
 });
 
@@ -74,7 +74,7 @@ for (const [off, on] of [
   ["chat", "responses"],
   ["responses", "chat"],
 ] as const) {
-  test(`with the ${off} endpoint off it is a 404 that names the key, and ${on} answers`, async (context) => {
+  test(`the ${off} endpoint, when off, answers 404 and names the key, and ${on} answers`, async (context) => {
     const folder = makeFolder(context);
     const switches = { compat_chat: on === "chat", compat_responses: on === "responses" };
     const address = await startHere(context, writeConfig(folder, toConfig(quietly, { endpoints: switches }))).address();
@@ -86,7 +86,7 @@ for (const [off, on] of [
   });
 }
 
-test("with both endpoints off nothing listens, and the process stays until it is stopped", async (context) => {
+test("with both endpoints off nothing listens, and the process runs until it is stopped", async (context) => {
   const folder = makeFolder(context);
   const port = await findFreePort();
   const off = { port, endpoints: { compat_chat: false, compat_responses: false } };
@@ -97,7 +97,7 @@ test("with both endpoints off nothing listens, and the process stays until it is
   assert.equal((await program.stop()).code, 0);
 });
 
-test("the first run in an empty folder makes a token, shows a curl line that works, and the next run keeps the token", async (context) => {
+test("the first run in an empty folder creates a token and shows a working curl line, and the next run keeps the token", async (context) => {
   const folder = makeFolder(context);
   const first = runProgram(context, folder, "start", "--port", "0");
   const text = await first.said("curl ");
@@ -133,7 +133,7 @@ test("the first run in an empty folder makes a token, shows a curl line that wor
 const words = "one two three four five six seven eight nine ten eleven twelve";
 const slowly = { adapters: { echo: { type: "echo", delay_ms: 100 } } };
 
-test("SIGTERM lets the streams that run end whole, refuses new connections meanwhile, and ends with 0", async (context) => {
+test("SIGTERM lets running streams end completely, refuses new connections meanwhile, and exits with 0", async (context) => {
   const folder = makeFolder(context);
   const program = runProgram(context, folder, "start", "--config", writeConfig(folder, toConfig(slowly)));
   const address = await program.address();
@@ -145,14 +145,14 @@ test("SIGTERM lets the streams that run end whole, refuses new connections meanw
   assert.equal(await untilRefused(Number(new URL(address).port)), "ECONNREFUSED");
   assert.ok(!answers.some((answer) => answer.isOver()), "the streams still run");
   for (const answer of answers) {
-    const heard = await answer.rest();
-    assert.equal(heard.text, words);
-    assert.equal(heard.error, undefined);
+    const result = await answer.rest();
+    assert.equal(result.text, words);
+    assert.equal(result.error, undefined);
   }
   assert.equal((await ended).code, 0);
 });
 
-test("a signal that comes twice in a moment, as under npm, does not cut a stream; a later one does", async (context) => {
+test("a signal that arrives twice at once, as under npm, does not cut a stream; a later one does", async (context) => {
   const folder = makeFolder(context);
   const program = runProgram(context, folder, "start", "--config", writeConfig(folder, toConfig(slowly)));
   const address = await program.address();
@@ -160,7 +160,7 @@ test("a signal that comes twice in a moment, as under npm, does not cut a stream
   const ended = program.stop("SIGINT");
   await program.said("Draining");
   program.child.kill("SIGINT");
-  // So many words take longer than the moment.
+  // So many words take longer than that moment.
   await answer.until("thirteen ");
   assert.equal(program.child.exitCode, null);
   program.child.kill("SIGINT");
@@ -168,7 +168,7 @@ test("a signal that comes twice in a moment, as under npm, does not cut a stream
   await assert.rejects(answer.rest(), { code: "ECONNRESET" });
 });
 
-test("a second gateway on a busy port ends with 1 and one sentence, and the first goes on", async (context) => {
+test("a second gateway on a busy port exits with 1 and one sentence, and the first continues", async (context) => {
   const folder = makeFolder(context);
   const file = writeConfig(folder, toConfig());
   const first = runProgram(context, folder, "start", "--config", file);
@@ -180,12 +180,12 @@ test("a second gateway on a busy port ends with 1 and one sentence, and the firs
   assert.equal(second.code, 1);
   assert.equal(second.stdout, "");
   assert.match(second.stderr, new RegExp(`^gateway\\.http\\.port: port ${port} of 127\\.0\\.0\\.1 is in use .*\\.\n$`));
-  const heard = await tellWell(address, { on: "chat", say: "two", more: { user: "someone" } });
-  assert.equal(heard.headers.get("x-portico-history"), "continued");
+  const result = await tellWell(address, { on: "chat", say: "two", more: { user: "someone" } });
+  assert.equal(result.headers.get("x-portico-history"), "continued");
   assert.equal((await first.stop()).code, 0);
 });
 
-test("a second gateway on the same store ends with 1 and one sentence, and what the first one does in the background goes on", async (context) => {
+test("a second gateway on the same store exits with 1 and one sentence, and the first one's background turns continue", async (context) => {
   const folder = makeFolder(context);
   const file = writeConfig(folder, toConfig({ adapters: { slow: { type: "echo", delay_ms: 200 } } }));
   const first = runProgram(context, folder, "start", "--config", file);
@@ -202,7 +202,7 @@ test("a second gateway on the same store ends with 1 and one sentence, and what 
   assert.equal((await first.stop()).code, 0);
 });
 
-test("a gateway listens on a unix socket; the file that a killed one leaves is no hindrance, one in use is", async (context) => {
+test("a gateway listens on a unix socket; a file left by a killed one is replaced, one in use is not", async (context) => {
   const folder = makeFolder(context);
   const socketPath = join(folder, "portico.sock");
   const file = writeConfig(folder, toConfig({ sessions: { store: "memory:" } }, { bind: `unix:${socketPath}` }));
@@ -234,7 +234,7 @@ test("a gateway listens on a unix socket; the file that a killed one leaves is n
   assert.equal(readFileSync(socketPath, "utf8"), "precious");
 });
 
-test("the operator says who may connect to a unix socket", async (context) => {
+test("the operator sets who may connect to a unix socket", async (context) => {
   const folder = makeFolder(context);
   const socketPath = join(folder, "portico.sock");
   const http = { bind: `unix:${socketPath}`, socket_mode: "660" };
@@ -256,7 +256,7 @@ function toTarget(address: string): RequestOptions {
   return { hostname, port };
 }
 
-/** Asks for a stream; resolves with its first bytes, and reads the rest when it is told to. */
+/** Asks for a stream; resolves with its first bytes, and reads the rest on demand. */
 async function beginStream(wish: Wish, target: RequestOptions) {
   const { method, headers, body } = toRequest(wish);
   const request = send({ ...target, path: paths[wish.on], method, headers, agent: false }).end(body);
@@ -278,7 +278,7 @@ async function beginStream(wish: Wish, target: RequestOptions) {
   };
 }
 
-/** Tries to connect: the error's code, or nothing when it was let in. */
+/** Tries to connect: the error's code, or undefined when it was accepted. */
 async function tryConnect(port: number): Promise<string | undefined> {
   const socket = connect(port, "127.0.0.1");
   try {
@@ -291,11 +291,11 @@ async function tryConnect(port: number): Promise<string | undefined> {
   }
 }
 
-/** The listener closes a moment after the gateway says that it drains. */
+/** The listener closes a moment after the gateway announces that it drains. */
 async function untilRefused(port: number): Promise<string> {
   for (;;) {
     const code = await tryConnect(port);
-    // The system resets a connection that it had not handed over when the listener closed; the next one tells.
+    // The system resets a connection that it had not handed over when the listener closed; the next one is conclusive.
     if (code !== undefined && code !== "ECONNRESET") return code;
   }
 }

@@ -1,4 +1,4 @@
-/** A failure that nobody waits for, in the code of an adapter, is told in the log and costs no other caller anything. */
+/** An unhandled rejection in an adapter's code is logged and affects no other caller. */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,16 +7,16 @@ import { makeFolder } from "../gateway.ts";
 import { runProgram, toConfig, writeConfig } from "./program.ts";
 import { tellWell } from "./talk.ts";
 
-const forgetful = `export default {
+const rejecting = `export default {
   async *stream() {
     Promise.reject(new Error("forgotten"));
     yield [{ type: "text", text: "Hi" }];
   },
 };`;
 
-test("a promise that a module forgets does not take the gateway with it", async (context) => {
+test("an unhandled rejection in a module does not stop the gateway", async (context) => {
   const folder = makeFolder(context);
-  writeFileSync(join(folder, "adapter.mjs"), forgetful);
+  writeFileSync(join(folder, "adapter.mjs"), rejecting);
   writeConfig(folder, toConfig({ adapters: { mine: { type: "module", path: "adapter.mjs" } } }));
   const program = runProgram(context, folder, "start");
   const address = await program.address();

@@ -1,4 +1,4 @@
-/** Clients that know a model's reasoning by its summary alone see what a model of the chat completions wire thinks. */
+/** Clients that read a model's reasoning only as a summary see the reasoning of a chat completions model. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import OpenAI from "openai";
@@ -41,18 +41,18 @@ function thoughtOf({ output }: { readonly output: readonly unknown[] }): Respons
   return output[0] as ResponseReasoningItem;
 }
 
-test("the official client streams what the model thinks, and finds it in the final response", async (context) => {
+test("the official client streams the model's reasoning, and finds it in the final response", async (context) => {
   const { responses } = await start(context);
   const stream = responses.stream({ model, input: "Weather?", reasoning });
-  const heard: string[] = [];
-  stream.on("response.reasoning_summary_text.delta", ({ delta }) => heard.push(delta));
+  const deltas: string[] = [];
+  stream.on("response.reasoning_summary_text.delta", ({ delta }) => deltas.push(delta));
   const final = await stream.finalResponse();
-  assert.deepEqual(heard, ["Rome, ", "so Italy."]);
+  assert.deepEqual(deltas, ["Rome, ", "so Italy."]);
   assert.deepEqual([thoughtOf(final).summary, thoughtOf(final).content], [summary, undefined]);
   assert.equal(final.output_text, "Sunny.");
 });
 
-test("a response has its summary wherever it is told: whole, again, in the background, by its key, over a connection", async (context) => {
+test("a response has its summary in every form: whole, retrieved, in the background, by its key, over a connection", async (context) => {
   const { responses, address } = await start(context);
   const whole = await responses.create({ model, input: "Weather?", reasoning });
   assert.deepEqual(thoughtOf(whole).summary, summary);
@@ -90,7 +90,7 @@ test("a response has its summary wherever it is told: whole, again, in the backg
   assert.deepEqual(thoughtOf(frames.at(-1)?.response ?? { output: [] }).summary, summary);
 });
 
-test("a thought that a caller brings back reaches the model once, sealed or not, and is listed as it was told", async (context) => {
+test("reasoning that a caller sends back reaches the model once, sealed or not, and is listed as it was sent", async (context) => {
   const { responses, upstream } = await start(context, { send_reasoning: true });
   const question = { role: "user" as const, content: "Weather?" };
   for (const extras of [{ include }, {}]) {
@@ -106,7 +106,7 @@ test("a thought that a caller brings back reaches the model once, sealed or not,
   }
 });
 
-test("what is kept is what the model said: a later turn and the items of the conversation have the text itself", async (context) => {
+test("what the model emitted is stored: a later turn and the conversation's items have the text itself", async (context) => {
   const { responses, conversations, upstream } = await start(context, { send_reasoning: true });
   const conversation = (await conversations.create()).id;
   await responses.create({ model, input: "Weather?", reasoning, conversation });
@@ -114,6 +114,6 @@ test("what is kept is what the model said: a later turn and the items of the con
   const { messages } = upstream.received.at(-1)!.json as { readonly messages: readonly object[] };
   assert.deepEqual(messages[1], { role: "assistant", content: "Sunny.", reasoning_content: thought });
   const listed = await Array.fromAsync(conversations.items.list(conversation, { order: "asc" }));
-  const kept = listed[1] as ResponseReasoningItem;
-  assert.deepEqual([kept.content, kept.summary], [[{ type: "reasoning_text", text: thought }], []]);
+  const stored = listed[1] as ResponseReasoningItem;
+  assert.deepEqual([stored.content, stored.summary], [[{ type: "reasoning_text", text: thought }], []]);
 });

@@ -1,4 +1,4 @@
-/** Both sides of a gateway: a client that speaks either endpoint, and a model that answers and remembers what it was shown. */
+/** Both sides of a gateway: a client for either endpoint, and a model that answers and records what it saw. */
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import type { TestContext } from "node:test";
@@ -28,17 +28,17 @@ export interface Heard {
   readonly id: string;
   readonly text: string;
   readonly calls: readonly Call[];
-  /** What the caller reads of a failure, as a status or inside a stream. */
+  /** What the caller gets of a failure, as a status or inside a stream. */
   readonly error: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Asks and reads the answer to its end; a stream is held against the grammar of its dialect. */
+/** Asks and reads the answer to its end; a stream is checked against the grammar of its protocol. */
 export async function tell(address: string, wish: Wish, signal?: AbortSignal): Promise<Heard> {
   const response = await fetch(address + paths[wish.on], { ...toRequest(wish), ...(signal && { signal }) });
   return readAnswer(wish, response.status, response.headers, await response.text());
 }
 
-/** The parts of an HTTP request that asks for it. */
+/** The parts of the HTTP request. */
 export function toRequest({ on, say, stream = false, token: own = token, more = {} }: Wish) {
   const messages = typeof say === "string" ? [{ role: "user", content: say }] : say;
   const body = on === "chat" ? { messages } : { input: say };
@@ -84,16 +84,16 @@ function withoutComments(raw: string): string {
 }
 
 export interface Model {
-  /** Config of the adapter that leads to it. */
+  /** Config of the adapter that uses it. */
   readonly adapters: Record<string, unknown>;
   readonly received: readonly Received[];
-  /** What it was shown, request by request, as `role: text`. */
+  /** What it saw, request by request, as `role: text`. */
   readonly shown: readonly (readonly string[])[];
-  /** What it answers from now on; without it: `re: ` and the last text it was shown. */
+  /** What it answers from now on; by default: `re: ` and the last text it saw. */
   script: Script;
 }
 
-/** A model behind a chat completions endpoint, whole or streamed as it is asked. */
+/** A model behind a chat completions endpoint, whole or streamed as requested. */
 export async function startModel(context: TestContext): Promise<Model> {
   const upstream = await startUpstream(
     replyWith((received) => ({ content: `re: ${messagesOf(received).at(-1)?.content}` })),
@@ -151,7 +151,7 @@ export function replyWith(reply: (received: Received) => { content?: string; too
   };
 }
 
-/** A turn that must go well. */
+/** A turn that must succeed. */
 export async function tellWell(address: string, wish: Wish): Promise<Heard> {
   const heard = await tell(address, wish);
   assert.equal(heard.status, 200, heard.raw);
@@ -159,7 +159,7 @@ export async function tellWell(address: string, wish: Wish): Promise<Heard> {
   return heard;
 }
 
-/** What has arrived when this text has. */
+/** What has arrived once this text has. */
 export async function hear(response: IncomingMessage, text: string): Promise<string> {
   const arrived = Promise.withResolvers<void>();
   let heard = "";

@@ -1,4 +1,4 @@
-/** Parallel requests on one thread, for as long as PORTICO_SECONDS says: in order, without a gap, without a duplicate. */
+/** Parallel requests on one thread, for PORTICO_SECONDS seconds: in order, without a gap, without a duplicate. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI, { APIError } from "openai";
@@ -7,10 +7,10 @@ import { makeFolder, startGateway, token } from "../gateway.ts";
 import { readTurns } from "../stores/making.ts";
 
 const seconds = Number(process.env["PORTICO_SECONDS"] ?? 2);
-/** More than may wait for a thread, so that its bound is met all the time. */
+/** More than may wait for a thread, so that its limit is always reached. */
 const clients = 24;
 
-test("parallel requests on one thread are answered in order, no turn missing, none twice, and the queue has a bound", async (context) => {
+test("parallel requests on one thread are answered in order, none missing, none twice, and the queue is limited", async (context) => {
   const folder = makeFolder(context);
   const file = `${folder}/turns.db`;
   const gateway = await startGateway(context, {
@@ -50,13 +50,13 @@ test("parallel requests on one thread are answered in order, no turn missing, no
   const [summary] = await store.listSessions({ limit: 1 });
   const session = await store.readSession(summary?.id ?? "");
   const path = await readTurns(store, session?.tip ?? "");
-  const kept = path.map(({ input }) => (input[0]?.type === "message" ? input[0].content : ""));
+  const stored = path.map(({ input }) => (input[0]?.type === "message" ? input[0].content : ""));
   answered.sort((one, other) => one.seen - other.seen);
   assert.deepEqual(
-    kept,
+    stored,
     answered.map(({ word }) => word),
   );
-  // Each saw all that came before it: two items a turn, and its own.
+  // Each saw everything before it: two items per turn, and its own.
   for (const [index, { seen }] of answered.entries()) assert.equal(seen, 2 * index + 1);
   assert.ok(answered.length > clients, `${answered.length} answers`);
   assert.ok(refused > 0);

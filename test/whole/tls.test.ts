@@ -1,4 +1,4 @@
-/** Models behind TLS: trusted by the system's certificates, or by those that the operator adds to them. */
+/** Models behind TLS: trusted through the system's certificates, or through those that the operator adds. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
@@ -26,7 +26,7 @@ async function startServer(context: TestContext): Promise<string> {
   return `https://localhost:${(server.address() as AddressInfo).port}/v1`;
 }
 
-/** Which certificates count is settled when a process starts, so each answer comes from a process of its own. */
+/** Which certificates are trusted is fixed when a process starts, so each answer comes from its own process. */
 const program = `
 import { openPortico } from ${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)};
 const [, folder, base_url] = process.argv;
@@ -43,7 +43,7 @@ console.log(response.status, await response.text());
 await portico.close();
 `;
 
-test("a certificate of the operator's own is trusted when NODE_EXTRA_CA_CERTS names it, and not before", async (context) => {
+test("the operator's own certificate is trusted when NODE_EXTRA_CA_CERTS names it, and not otherwise", async (context) => {
   const folder = makeFolder(context);
   const file = join(folder, "authority.pem");
   writeFileSync(file, certificate);
@@ -53,7 +53,7 @@ test("a certificate of the operator's own is trusted when NODE_EXTRA_CA_CERTS na
     const env = { PATH: process.env["PATH"], NODE_COMPILE_CACHE: compiled, ...more };
     return (await promisify(execFile)(process.execPath, argv, { env })).stdout;
   };
-  const [trusted, strange] = await Promise.all([ask({ NODE_EXTRA_CA_CERTS: file }), ask({})]);
+  const [trusted, untrusted] = await Promise.all([ask({ NODE_EXTRA_CA_CERTS: file }), ask({})]);
   assert.match(trusted, /^200 .*"content":"over TLS"/);
-  assert.match(strange, /^502 .*TLS with the upstream at localhost:\d+ failed .*NODE_EXTRA_CA_CERTS/);
+  assert.match(untrusted, /^502 .*TLS with the upstream at localhost:\d+ failed .*NODE_EXTRA_CA_CERTS/);
 });

@@ -1,4 +1,7 @@
-/** A gateway whose store cannot keep turns for a while: nothing is lost, nobody is told otherwise, and it goes on by itself. */
+/**
+ * A gateway whose store cannot store turns for a while: nothing is lost, no caller is misled, and it recovers by
+ * itself.
+ */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -20,7 +23,7 @@ import { endpoints, startModel, tell, tellWell } from "./talk.ts";
 
 const hinted = { user: "ann" };
 
-/** A gateway with a log that remembers its lines. */
+/** A gateway with a log that records its lines. */
 async function openLogged(context: TestContext, folder = makeFolder(context)) {
   const logged: string[] = [];
   const write = (level: string) => (_fields: object, message: string) => void logged.push(`${level}: ${message}`);
@@ -34,7 +37,7 @@ async function openLogged(context: TestContext, folder = makeFolder(context)) {
   return { address: portico.address, logged: () => logged.filter((line) => line !== "info: request") };
 }
 
-test("the log says once why turns cannot be kept, and once that they can be again", async (context) => {
+test("the log says once why turns cannot be stored, and once that they can be again", async (context) => {
   const folder = makeFolder(context);
   const { address, logged } = await openLogged(context, folder);
   const file = join(folder, ".portico", "portico.db");
@@ -51,14 +54,14 @@ test("the log says once why turns cannot be kept, and once that they can be agai
   assert.deepEqual(rest, ["info: The session store can save turns again."]);
 });
 
-test("what the store warns of stands in the gateway's log, and not beside it", async (context) => {
+test("a warning of the store is in the gateway's log, and nowhere else", async (context) => {
   const { address, logged } = await openLogged(context);
   const beside: Error[] = [];
   const gather = (warning: Error) => void beside.push(warning);
   process.on("warning", gather);
   context.after(() => void process.off("warning", gather));
   const begun = once(process, "worker") as Promise<[Worker]>;
-  // More than the log of the file may hold before its thread is begun.
+  // More than the log of the file may contain before its thread is started.
   assert.equal((await tell(address, { on: "chat", say: "long".repeat(1_250_000), more: hinted })).status, 200);
   const [thread] = await begun;
   await thread.terminate();
@@ -71,7 +74,7 @@ test("what the store warns of stands in the gateway's log, and not beside it", a
   assert.deepEqual(beside, []);
 });
 
-test("while turns cannot be kept /readyz says why, no model is asked for them, and the others are answered", async (context) => {
+test("while turns cannot be stored /readyz says why, no model is asked for them, and the others are answered", async (context) => {
   const folder = makeFolder(context);
   const model = await startModel(context);
   const { address } = await startGateway(context, { adapters: model.adapters }, folder);
@@ -90,10 +93,10 @@ test("while turns cannot be kept /readyz says why, no model is asked for them, a
   assert.ok(!String(error["message"]).includes(folder));
   for (const on of endpoints) {
     for (const stream of [false, true]) {
-      const heard = await tell(address, { on, say: "hello", stream, more: hinted });
-      assert.equal(heard.status, 503);
-      assert.equal(heard.error?.["code"], "store_unavailable");
-      assert.equal(heard.headers.get("retry-after"), "1");
+      const result = await tell(address, { on, say: "hello", stream, more: hinted });
+      assert.equal(result.status, 503);
+      assert.equal(result.error?.["code"], "store_unavailable");
+      assert.equal(result.headers.get("retry-after"), "1");
     }
   }
   assert.equal(model.received.length, asked);
@@ -114,10 +117,10 @@ test("while turns cannot be kept /readyz says why, no model is asked for them, a
   ]);
 });
 
-/** Of Linux, and not of this project. */
+/** Part of Linux, not of this project. */
 const limiter = "prlimit";
 
-/** How large a file the process may write: what a disk without room comes to, and needs no disk of its own. */
+/** How large a file the process may write: it has the effect of a full disk, without needing a disk. */
 function limitFiles(pid: number | undefined, bytes: number | "unlimited"): void {
   const { status, stderr } = spawnSync(limiter, ["--pid", String(pid), `--fsize=${bytes}:unlimited`]);
   assert.equal(status, 0, String(stderr));
@@ -126,7 +129,7 @@ function limitFiles(pid: number | undefined, bytes: number | "unlimited"): void 
 const noLimits = spawnSync(limiter, ["--version"]).status !== 0 && `there is no ${limiter} here`;
 
 test(
-  "a running gateway that can write no more goes on by itself when it can again",
+  "a running gateway that cannot write recovers by itself when it can again",
   { skip: noLimits },
   async (context) => {
     const folder = makeFolder(context);
@@ -152,7 +155,7 @@ test(
   },
 );
 
-/** An archive of some megabytes, more than SQLite gathers in memory. */
+/** An archive of some megabytes, more than SQLite buffers in memory. */
 async function writeLarge(folder: string): Promise<string> {
   const store = createMemoryStore();
   const input: readonly Item[] = [{ type: "message", role: "user", content: "long ".repeat(20_000) }];
@@ -166,7 +169,7 @@ const notGathered =
   /^Nothing was imported: the archive cannot be buffered in the temporary folder (\S+): .*\. Make room there, or set the environment variable TMPDIR to another folder, and import it again\.$/;
 
 test(
-  "an archive for which the temporary folder has no room is refused by the command line, with the name of the folder",
+  "the command line refuses an archive that does not fit into the temporary folder, and names the folder",
   { skip: noLimits },
   async (context) => {
     const folder = makeFolder(context);
@@ -188,7 +191,7 @@ test(
 );
 
 test(
-  "an archive for which the temporary folder has no room is refused over HTTP as what may be done later",
+  "an archive that does not fit into the temporary folder is refused over HTTP as a temporary failure",
   { skip: noLimits },
   async (context) => {
     const folder = makeFolder(context);
@@ -222,12 +225,12 @@ test(
 const alwaysFull = "/dev/full";
 
 test(
-  "a gateway whose output goes to a full disk starts, reloads and stops all the same",
+  "a gateway whose output goes to a full disk still starts, reloads and stops",
   { skip: !existsSync(alwaysFull) && `there is no ${alwaysFull} here` },
   async (context) => {
     const folder = makeFolder(context);
     const port = await findFreePort();
-    // Such a token is warned of.
+    // Such a token causes a warning.
     const http = { port, tokens: [{ name: "app", token: "short" }] };
     const file = writeConfig(folder, toConfig({}, http));
     const full = openSync(alwaysFull, "w");

@@ -1,4 +1,4 @@
-/** Between a caller and a model over real sockets: who leaves, who stalls, who breaks, and what the other side sees of it. */
+/** Between a caller and a model over real sockets: disconnects, stalls and failures, and what the other side sees. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request as send, type ServerResponse } from "node:http";
@@ -55,7 +55,7 @@ const beginnings: Readonly<Record<string, (response: ServerResponse, stream: boo
 for (const on of endpoints) {
   for (const { stream, kind } of kinds) {
     for (const [when, begin] of Object.entries(beginnings)) {
-      test(`${on}: a caller who leaves a ${kind} answer ${when} closes the connection to the model within 100 ms and leaves no trace`, async (context) => {
+      test(`${on}: a caller that leaves a ${kind} answer ${when} closes the connection to the model within 100 ms, without a trace`, async (context) => {
         const more = { user: "someone" };
         const asked = Promise.withResolvers<ServerResponse>();
         const { upstream, address } = await startPair(context, (_, response) => {
@@ -82,7 +82,7 @@ for (const on of endpoints) {
 }
 
 for (const on of endpoints) {
-  test(`${on}: a caller that does not read holds up the model, which can say but a few megabytes until it is cut`, async (context) => {
+  test(`${on}: a caller that does not read stalls the model, which can send only a few megabytes until it is cut off`, async (context) => {
     const piece = chunk({ content: "x".repeat(64 * 1024) });
     const enough = 256 * 1024 * 1024;
     const over = Promise.withResolvers<number>();
@@ -108,19 +108,19 @@ for (const on of endpoints) {
     client.pause();
     client.write(toBytes({ on, say: "hello", stream: true }));
     const megabytes = (await over.promise) / 1024 / 1024;
-    // Most of it lies in the buffers of the two connections, whose size is the system's choice.
-    assert.ok(megabytes < 32, `${megabytes} MB were taken for a caller that reads none`);
+    // Most of it is in the buffers of the two connections, whose size is up to the system.
+    assert.ok(megabytes < 32, `${megabytes} MB were accepted for a caller that reads none`);
   });
 }
 
-/** A request as it goes over a bare socket. */
+/** A request as it is sent over a bare socket. */
 function toBytes(wish: Wish): string {
   const { method, headers, body } = toRequest(wish);
   const lines = Object.entries({ host: "localhost", "content-length": String(Buffer.byteLength(body)), ...headers });
   return `${method} ${paths[wish.on]} HTTP/1.1\r\n${lines.map((line) => `${line.join(": ")}\r\n`).join("")}\r\n${body}`;
 }
 
-test("200 streams at the same time all arrive whole, in order, and each at its own caller", async (context) => {
+test("200 concurrent streams all arrive complete, in order, and each at its own caller", async (context) => {
   const count = 200;
   const words = 40;
   const all = Promise.withResolvers<void>();
@@ -129,7 +129,7 @@ test("200 streams at the same time all arrive whole, in order, and each at its o
     const { messages } = received.json as { readonly messages: readonly { readonly content: string }[] };
     const name = messages[0]!.content;
     if (++arrived === count) all.resolve();
-    // Nobody is answered before everyone has asked, so that all of them really run at once.
+    // No request is answered before all have been sent, so that they really run at once.
     await all.promise;
     beginEvents(response);
     writeEvent(response, chunk({ role: "assistant", content: "" }));
@@ -142,10 +142,10 @@ test("200 streams at the same time all arrive whole, in order, and each at its o
     response.end();
   });
   const names = Array.from({ length: count }, (_, index) => `stream${index}`);
-  const heard = await Promise.all(
+  const result = await Promise.all(
     names.map((say, index) => tellWell(address, { on: index % 2 === 0 ? "chat" : "responses", say, stream: true })),
   );
-  for (const [index, { text }] of heard.entries()) {
+  for (const [index, { text }] of result.entries()) {
     const expected = Array.from({ length: words }, (_, word) => `${names[index]}.${word} `).join("");
     assert.equal(text, expected);
   }
@@ -153,13 +153,13 @@ test("200 streams at the same time all arrive whole, in order, and each at its o
 });
 
 const deaths: Readonly<Record<string, (response: ServerResponse) => void>> = {
-  "breaks its connection": (response) => void response.socket?.destroy(),
-  "ends without an end": (response) => void response.end(),
-  "tells an error": (response) => {
+  "closes its connection": (response) => void response.socket?.destroy(),
+  "ends without a terminal event": (response) => void response.end(),
+  "sends an error": (response) => {
     writeEvent(response, { error: { message: "out of memory", type: "server_error", code: null } });
     response.end();
   },
-  "turns to nonsense": (response) => {
+  "sends invalid JSON": (response) => {
     writeEvent(response, "{nonsense");
     response.end();
   },
@@ -167,7 +167,7 @@ const deaths: Readonly<Record<string, (response: ServerResponse) => void>> = {
 
 for (const on of endpoints) {
   for (const [how, die] of Object.entries(deaths)) {
-    test(`${on}: a model that ${how} in mid-stream is told by one terminal event, and the session forgets the turn`, async (context) => {
+    test(`${on}: a model that ${how} mid-stream ends in one terminal event, and the session forgets the turn`, async (context) => {
       const model = await startModel(context);
       const { address } = await startGateway(context, { adapters: model.adapters });
       const more = { user: "someone" };
@@ -182,7 +182,7 @@ for (const on of endpoints) {
       const broken = await tell(address, { on, say: "lost", stream: true, more });
       assert.equal(broken.status, 200);
       assert.ok("half an answer".startsWith(broken.text) && broken.text !== "", broken.raw);
-      assert.ok(broken.error, "the failure is told");
+      assert.ok(broken.error, "the failure is reported");
       assert.deepEqual(terminalEvents(on, broken.raw), on === "chat" ? ["error"] : ["response.failed"]);
 
       model.script = script;
@@ -192,7 +192,7 @@ for (const on of endpoints) {
     });
   }
 
-  test(`${on}: a model that dies within a whole answer is a 502, and the session forgets the turn`, async (context) => {
+  test(`${on}: a model that dies during a whole answer is a 502, and the session forgets the turn`, async (context) => {
     const model = await startModel(context);
     const { address } = await startGateway(context, { adapters: model.adapters });
     const more = { user: "someone" };
@@ -210,7 +210,7 @@ for (const on of endpoints) {
   });
 }
 
-/** The events of a stream after which nothing may come but its end. */
+/** The events of a stream after which only its end may follow. */
 function terminalEvents(on: Endpoint, raw: string): readonly string[] {
   return on === "chat"
     ? [...raw.matchAll(/"finish_reason":"\w+"|"(error)":\{/g)].map((found) => found[1] ?? found[0])
@@ -250,7 +250,7 @@ const failures: Readonly<Record<string, Failure>> = {
     status: 502,
     code: "adapter_protocol",
   },
-  "tells an error first": { script: answerEvents(overload), status: 502, code: "adapter_error" },
+  "sends an error first": { script: answerEvents(overload), status: 502, code: "adapter_error" },
   "ends an empty stream": {
     script(_, response) {
       beginEvents(response);
@@ -262,37 +262,37 @@ const failures: Readonly<Record<string, Failure>> = {
 };
 
 for (const [how, { script, status, code, retryAfter }] of Object.entries(failures)) {
-  test(`a model that ${how} before its first word is a status ${status} within a second, once and not tried again`, async (context) => {
+  test(`a model that ${how} before its first word is a status ${status} within a second, without a retry`, async (context) => {
     const { upstream, address } = await startPair(context, script);
     for (const on of endpoints) {
       for (const { stream } of kinds) {
         const asked = upstream.received.length;
-        const heard = await tellInTime(address, { on, say: "hello", stream });
-        assert.equal(heard.status, status, heard.raw);
-        assert.equal(heard.error?.["code"], code, heard.raw);
-        assert.equal(heard.headers.get("retry-after"), retryAfter ?? null);
+        const result = await askInTime(address, { on, say: "hello", stream });
+        assert.equal(result.status, status, result.raw);
+        assert.equal(result.error?.["code"], code, result.raw);
+        assert.equal(result.headers.get("retry-after"), retryAfter ?? null);
         assert.equal(upstream.received.length, asked + 1);
       }
     }
   });
 }
 
-test("a model that is not there is a status 502 within a second", async (context) => {
+test("an unreachable model is a status 502 within a second", async (context) => {
   const { upstream, address } = await startPair(context, () => {});
   await upstream.close();
   for (const on of endpoints) {
     for (const { stream } of kinds) {
-      const heard = await tellInTime(address, { on, say: "hello", stream });
-      assert.equal(heard.status, 502);
-      assert.match(String(heard.error?.["message"]), /refuses connections/);
+      const result = await askInTime(address, { on, say: "hello", stream });
+      assert.equal(result.status, 502);
+      assert.match(String(result.error?.["message"]), /refuses connections/);
     }
   }
 });
 
-async function tellInTime(address: string, wish: Wish) {
+async function askInTime(address: string, wish: Wish) {
   const watch = startStopwatch();
-  const heard = await tell(address, wish);
+  const result = await tell(address, wish);
   const tookMs = watch.stop();
   assert.ok(tookMs < 1000, `${tookMs} ms`);
-  return heard;
+  return result;
 }

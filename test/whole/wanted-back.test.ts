@@ -1,4 +1,4 @@
-/** What a model wants back in the next step of a tool loop gets back to it, on every way that a conversation can go on. */
+/** What a model expects back in the next step of a tool loop is sent back, however the conversation continues. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { startGateway, token } from "../gateway.ts";
@@ -15,7 +15,7 @@ const signed = { ...called, extra_content: signature };
 const begun = { index: 0, ...called, function: { name: "weather", arguments: "" } };
 const written = { index: 0, function: { arguments: '{"city":"Rome"}' } };
 
-/** The pieces of the call, by where its signature stands. */
+/** The pieces of the call, by the position of its signature. */
 const streams: Readonly<Record<string, readonly Fields[]>> = {
   "with the first piece": [{ ...begun, extra_content: signature }, written],
   "with a later piece": [begun, { ...written, extra_content: signature }],
@@ -25,7 +25,7 @@ const streams: Readonly<Record<string, readonly Fields[]>> = {
 
 const thought = "Rome, so Italy.";
 
-/** A model that thinks and calls a tool, and says `done` when it has the output. */
+/** A model that reasons and calls a tool, and answers `done` when it has the output. */
 async function startPair(context: TestContext, pieces = streams["with the first piece"], adapter: Fields = {}) {
   const upstream = await startUpstream((received, reply) => {
     const { messages, stream } = received.json as { readonly messages: readonly Fields[]; readonly stream?: boolean };
@@ -62,18 +62,18 @@ async function post(address: string, path: string, body: Fields): Promise<string
 
 const question = { role: "user", content: "What is the weather in Rome?" };
 
-/** The assistant's message as the model hears it in the second step. */
-function heardAgain({ json }: Received): WireMessage | undefined {
+/** The assistant's message as the model gets it in the second step. */
+function sentBack({ json }: Received): WireMessage | undefined {
   const { messages } = json as { readonly messages: readonly WireMessage[] };
   return messages.find(({ role }) => role === "assistant");
 }
 
-function heardBy({ json }: Received): readonly unknown[] {
+function messagesTo({ json }: Received): readonly unknown[] {
   return (json as { readonly messages: readonly unknown[] }).messages;
 }
 
 for (const [where, pieces] of Object.entries(streams)) {
-  test(`a signature ${where} of a call is told to chat callers as it comes, and kept with the call`, async (context) => {
+  test(`a signature ${where} of a call is sent to chat callers as it arrives, and stored with the call`, async (context) => {
     const { address, upstream } = await startPair(context, pieces);
     const stream = await post(address, "chat/completions", { messages: [question], stream: true, user: "ann" });
     const [call] = gatherChunks(stream).message.calls;
@@ -82,21 +82,21 @@ for (const [where, pieces] of Object.entries(streams)) {
     const shown = { role: "assistant", tool_calls: [called] };
     const output = { role: "tool", tool_call_id: "call_1", content: "Sunny." };
     await post(address, "chat/completions", { messages: [question, shown, output], user: "ann" });
-    assert.deepEqual(heardAgain(upstream.received.at(-1)!)?.tool_calls, [signed]);
+    assert.deepEqual(sentBack(upstream.received.at(-1)!)?.tool_calls, [signed]);
   });
 }
 
-test("a signature of a call goes to a chat caller and back with what the caller resends", async (context) => {
+test("a call's signature is sent to a chat caller and back with what the caller resends", async (context) => {
   const { address, upstream } = await startPair(context);
   const completion: WireCompletion = JSON.parse(await post(address, "chat/completions", { messages: [question] }));
   const message = completion.choices[0]?.message;
   assert.deepEqual(message?.tool_calls as readonly WireCall[], [signed]);
   const output = { role: "tool", tool_call_id: "call_1", content: "Sunny." };
   await post(address, "chat/completions", { messages: [question, message, output] });
-  assert.deepEqual(heardAgain(upstream.received.at(-1)!)?.tool_calls, [signed]);
+  assert.deepEqual(sentBack(upstream.received.at(-1)!)?.tool_calls, [signed]);
 });
 
-test("a signature of a call goes back when a response is continued, though its caller never sees it", async (context) => {
+test("a call's signature is sent back when a response is continued, though its caller never sees it", async (context) => {
   const { address, upstream } = await startPair(context);
   for (const stream of [false, true]) {
     const answer = await post(address, "responses", { input: "Rome?", stream });
@@ -105,14 +105,14 @@ test("a signature of a call goes back when a response is continued, though its c
     assert.ok(call && !("extra_content" in call));
     const output = { type: "function_call_output", call_id: "call_1", output: "Sunny." };
     await post(address, "responses", { input: [output], previous_response_id: first["id"] });
-    assert.deepEqual(heardAgain(upstream.received.at(-1)!)?.tool_calls, [signed]);
+    assert.deepEqual(sentBack(upstream.received.at(-1)!)?.tool_calls, [signed]);
     const named = { type: "item_reference", id: call.id };
     await post(address, "responses", { input: [question, named, output] });
-    assert.deepEqual(heardAgain(upstream.received.at(-1)!)?.tool_calls, [signed]);
+    assert.deepEqual(sentBack(upstream.received.at(-1)!)?.tool_calls, [signed]);
   }
 });
 
-test("what the model thought goes back with its call where the operator says so, and nowhere else", async (context) => {
+test("reasoning is sent back with its call only if the operator enables it", async (context) => {
   const include = ["reasoning.encrypted_content"];
   for (const send_reasoning of [true, false]) {
     const { address, upstream } = await startPair(context, undefined, { send_reasoning });
@@ -121,14 +121,14 @@ test("what the model thought goes back with its call where the operator says so,
     await post(address, "responses", { input: [output], previous_response_id: first["id"] });
     await post(address, "responses", { input: [question, ...first.output, output], store: false });
     for (const received of upstream.received.slice(-2)) {
-      const heard = heardAgain(received);
-      assert.equal(heard?.reasoning_content, send_reasoning ? thought : undefined);
-      assert.equal(heard?.tool_calls?.length, 1);
+      const sent = sentBack(received);
+      assert.equal(sent?.reasoning_content, send_reasoning ? thought : undefined);
+      assert.equal(sent?.tool_calls?.length, 1);
     }
   }
 });
 
-test("what a chat caller shows beside its words goes back with what is remembered of them, in a session as without one", async (context) => {
+test("a chat caller's extras are sent back with what is remembered, in a session and without one", async (context) => {
   for (const send_reasoning of [true, false]) {
     for (const user of [undefined, "ann"]) {
       const { address, upstream } = await startPair(context, undefined, { send_reasoning });
@@ -144,25 +144,25 @@ test("what a chat caller shows beside its words goes back with what is remembere
       const shown = { ...message, tool_calls: [user === undefined ? signed : called] };
       const history = [question, shown, output];
       await post(address, "chat/completions", { ...asked, messages: history });
-      const heard = [
+      const sent = [
         question,
         { role: "assistant", content: null, reasoning_content: thought, tool_calls: [signed] },
         output,
       ];
-      assert.deepEqual(heardBy(upstream.received.at(-1)!), heard);
+      assert.deepEqual(messagesTo(upstream.received.at(-1)!), sent);
       const news = { role: "user", content: "And tomorrow?", name: "ann" };
       const done = { role: "assistant", content: "done" };
       await post(address, "chat/completions", { ...asked, messages: [...history, done, news] });
-      assert.deepEqual(heardBy(upstream.received.at(-1)!), [...heard, done, news]);
-      // Marks are moved on to the newest words.
+      assert.deepEqual(messagesTo(upstream.received.at(-1)!), [...sent, done, news]);
+      // Marks are moved to the newest message.
       const unmarked = { ...output, content: "Sunny." };
       await post(address, "chat/completions", { ...asked, messages: [question, shown, unmarked, done, news] });
-      assert.deepEqual(heardBy(upstream.received.at(-1)!), [...heard.with(2, unmarked), done, news]);
+      assert.deepEqual(messagesTo(upstream.received.at(-1)!), [...sent.with(2, unmarked), done, news]);
     }
   }
 });
 
-test("every field that the responses wire has on a call is told and goes back, in whole answers and in streams", async (context) => {
+test("every field of a call in the responses protocol is passed on and sent back, whole and streamed", async (context) => {
   const call = {
     type: "function_call",
     id: "fc_1",
@@ -192,15 +192,15 @@ test("every field that the responses wire has on a call is told and goes back, i
   const { address } = await startGateway(context, {
     adapters: { model: { type: "openai", wire: "responses", base_url: `${upstream.url}/v1` } },
   });
-  const isTold = (item: WireItem | undefined) =>
+  const assertFields = (item: WireItem | undefined) =>
     assert.deepEqual([item?.["namespace"], item?.["caller"]], ["mcp__wx", { type: "direct" }]);
   const output = { type: "function_call_output", call_id: "call_1", output: "Sunny." };
   for (const stream of [true, false]) {
     const answer = await post(address, "responses", { input: "hi", stream });
     const first: WireResponse = stream ? checkStream(answer).response : JSON.parse(answer);
-    isTold(first.output[0]);
+    assertFields(first.output[0]);
     const told = stream ? checkStream(answer).events.filter(({ type }) => type.includes(".output_item.")) : [];
-    for (const { item } of told) isTold(item);
+    for (const { item } of told) assertFields(item);
     await post(address, "responses", { input: [output], previous_response_id: first["id"] });
     await post(address, "responses", { input: [question, ...first.output, output], store: false });
     for (const { json } of upstream.received.slice(-2)) {
