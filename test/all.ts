@@ -1,7 +1,7 @@
 /**
- * Runs every test, in four processes side by side. A process for each file is what most of the time would go into, so
- * nearly all of them share two; those that load the machine or measure their own memory have one each, in turn, and beside
- * them those of Redis, which mostly wait.
+ * Runs every test, in four parallel processes. A process per file would take most of the time, so nearly all files
+ * share two; those that load the machine or measure their own memory get one each, in turn, in parallel with those of
+ * Redis, which mostly wait.
  */
 import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
@@ -9,7 +9,7 @@ import { buffer } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const lonely = /^test\/(sessions\/property|whole\/(background|crash))/;
+const separate = /^test\/(sessions\/property|whole\/(background|crash))/;
 const waiting = /^test\/stores\/redis/;
 const parts = /^test\/((adapters|cli|config|core|http|protocols)\/|sdk)/;
 
@@ -19,7 +19,7 @@ const {
   redis = [],
   ...shared
 } = Object.groupBy(files, (file) =>
-  lonely.test(file) ? "apart" : waiting.test(file) ? "redis" : parts.test(file) ? "parts" : "whole",
+  separate.test(file) ? "apart" : waiting.test(file) ? "redis" : parts.test(file) ? "parts" : "whole",
 );
 
 function start(args: readonly string[], tests: readonly string[], output: "inherit" | "pipe") {

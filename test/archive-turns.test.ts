@@ -1,4 +1,4 @@
-/** An archive's turns can be told again: what could not is refused before anything is taken in. */
+/** An archive's turns can be replayed: what could not is refused before anything is imported. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -58,7 +58,7 @@ const pieces: Told["pieces"] = [
   [{ kind: "text", part: 0, lengths: [6] }],
 ];
 
-/** The turn of an archive in which it stands as this, whatever that is. */
+/** The turn of an archive that contains this, whatever that is. */
 function read(turn: object): Promise<StoredTurn> {
   return readLine(JSON.stringify({ type: "turn", ...turn }));
 }
@@ -73,7 +73,7 @@ async function readLine(line: string): Promise<StoredTurn> {
   return record.turn;
 }
 
-test("Whatever was said in whatever pieces, it is taken in from an archive and told again the same.", async () => {
+test("whatever was emitted in whatever pieces is imported from an archive and replayed the same", async () => {
   await fc.assert(
     fc.asyncProperty(batches, async (said) => {
       async function* say() {
@@ -92,7 +92,7 @@ test("Whatever was said in whatever pieces, it is taken in from an archive and t
   );
 });
 
-test("The pieces of every kind of item are taken in, and those of an item that was deleted since.", async () => {
+test("the pieces of every kind of item are imported, including those of an item that was deleted since", async () => {
   const turn = makeTurn({ input: everyItem, output, told: { ...told, pieces } });
   assert.deepEqual(await read(turn), JSON.parse(JSON.stringify(turn), toDates));
 });
@@ -105,7 +105,7 @@ function toDates(key: string, value: unknown): unknown {
   return key.endsWith("At") ? new Date(String(value)) : value;
 }
 
-test("A turn that could not be told again is refused by its line and field.", async () => {
+test("a turn that could not be replayed is refused, and the error names its line and field", async () => {
   const said = (part: object) => ({ output: [{ type: "message", role: "assistant", content: [part] }] });
   const offered = (tool: object) => ({ input: [{ ...everyItem[9], tools: [tool] }] });
   const other = { type: "other", extra: { dialect: "responses", fields: {} } };
@@ -161,7 +161,7 @@ test("A turn that could not be told again is refused by its line and field.", as
   }
 });
 
-test("A line that is nested too deeply, or would be millions of objects, is refused before it is parsed.", async () => {
+test("a line that is nested too deeply, or has millions of objects, is refused before it is parsed", async () => {
   const nested = (levels: number) => JSON.parse(`${"[".repeat(levels)}"[[\\"[["${"]".repeat(levels)}`);
   const extra = (value: unknown) =>
     makeTurn({ input: [{ type: "other", extra: { dialect: "chat", fields: { value } } }] });
@@ -172,7 +172,7 @@ test("A line that is nested too deeply, or would be millions of objects, is refu
   await assert.rejects(readLine(many), /Line 2 of the archive has more than 4000000 objects and lists/);
 });
 
-test("Groups of tools within groups are judged too, and eight of them are deep enough.", async () => {
+test("groups of tools within groups are checked too, up to a depth of eight", async () => {
   const inGroups = (groups: number, tool: object): object => {
     if (groups === 0) return tool;
     const group = { name: "g", tools: [inGroups(groups - 1, tool)] };

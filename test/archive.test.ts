@@ -1,4 +1,4 @@
-/** What an archive's lines may hold where it ends up in headers and paths. */
+/** What an archive's lines may contain where it ends up in headers and paths. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readArchive } from "../src/archive/read.ts";
@@ -29,7 +29,7 @@ async function* toBytes(text: string): AsyncGenerator<Uint8Array> {
   yield Buffer.from(text);
 }
 
-test("What no header could carry is refused by its line and field.", async () => {
+test("what no header could carry is refused, and the error names its line and field", async () => {
   for (const [place, line] of [
     ["id", { ...session, id: "conv_1\r\nset-cookie: a=b" }],
     ["id", { ...session, id: "conv_ü" }],
@@ -48,19 +48,19 @@ test("What no header could carry is refused by its line and field.", async () =>
   }
 });
 
-test("The key of an archive is 32 bytes in base64url, and no other is taken over.", async () => {
+test("the key of an archive is 32 bytes in base64url, and no other is accepted", async () => {
   for (const wrong of ["", "!!!!", "c2hvcnQ", `${hintKey}AAAA`]) {
     await assert.rejects(read({ ...first, hintKey: wrong }), /Line 1 .*'hintKey' /);
     await assert.rejects(read({ ...first, sealKeys: [hintKey, wrong] }), /Line 1 .*'sealKeys.1' /);
   }
 });
 
-test("The secrets of seals are in the first line, and an archive from before they were is read as well.", async () => {
+test("the keys of seals are in the first line, and an older archive without them is read as well", async () => {
   assert.deepEqual(await read({ ...first, sealKeys: [hintKey] }), [{ type: "store", hintKey, sealKeys: [hintKey] }]);
   assert.deepEqual(await read(first), [{ type: "store", hintKey, sealKeys: undefined }]);
 });
 
-test("Ids of every age and of an operator's own making are taken as they are.", async () => {
+test("ids of every age and of an operator's own making are accepted unchanged", async () => {
   for (const id of [
     "conv_0189ffee",
     `conv_${"a".repeat(48)}`,

@@ -1,4 +1,4 @@
-/** What measures the gateway has the gateway that it measures. */
+/** The benchmarks measure the actual gateway. */
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { makeFolder } from "./gateway.ts";
 
 test(
-  "the gateway of the bench starts, with all its parts that are timed, and answers",
+  "the gateway of the benchmark starts, with all its timed parts, and answers",
   { timeout: 30_000 },
   async (context) => {
     const token = "sk-bench-0123456789abcdef";

@@ -1,4 +1,4 @@
-/** A certificate for localhost that nobody trusts unless told to, made for tests and good for nothing else. */
+/** A certificate for localhost that is not trusted by default, made only for tests. */
 
 export const certificate = `-----BEGIN CERTIFICATE-----
 MIIBoTCCAUegAwIBAgIUZRRNBBthqP+SC8zztR2Gm9uB0qowCgYIKoZIzj0EAwIw

@@ -1,4 +1,4 @@
-/** Turns that a program brings itself, beside those that come over HTTP. */
+/** Turns that a program sends itself, beside those that arrive over HTTP. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ async function post(address: string, body: object, headers: Record<string, strin
   });
 }
 
-test("a channel and HTTP go on with the same conversation by its name", async (context) => {
+test("a channel and HTTP continue the same conversation by its name", async (context) => {
   const portico = await startGateway(context, echo);
   const first = await portico.talk({ session: "room-1", content: "Hello from the channel." });
   assert.equal(first.about.history, "new");
@@ -29,14 +29,14 @@ test("a channel and HTTP go on with the same conversation by its name", async (c
   assert.equal(await third.text(), "And again.");
 });
 
-test("what is answered is heard piece by piece", async (context) => {
+test("the answer is received piece by piece", async (context) => {
   const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 5 } } });
   const pieces = await Array.fromAsync(await portico.talk({ content: "one two three" }));
   assert.deepEqual(pieces.join(""), "one two three");
   assert.ok(pieces.length > 1);
 });
 
-test("a message without a session is remembered nowhere, and another owner's session is another one", async (context) => {
+test("a message without a session is not remembered, and another owner's session is a different one", async (context) => {
   const portico = await startGateway(context, echo);
   const alone = await portico.talk({ content: "one" });
   assert.equal(alone.about.history, "stateless");
@@ -47,7 +47,7 @@ test("a message without a session is remembered nowhere, and another owner's ses
   await other.text();
 });
 
-test("whoever stops listening calls the turn off, and the session stays as it was", async (context) => {
+test("a reader that stops early cancels the turn, and the session stays unchanged", async (context) => {
   const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 20 } } });
   for await (const piece of await portico.talk({ session: "s", content: "one two three four" })) {
     assert.equal(piece.startsWith("one"), true);
@@ -58,7 +58,7 @@ test("whoever stops listening calls the turn off, and the session stays as it wa
   assert.equal(await next.text(), "five");
 });
 
-test("a signal calls the turn off", async (context) => {
+test("a signal cancels the turn", async (context) => {
   const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 20 } } });
   const caller = new AbortController();
   const talk = await portico.talk({ content: "one two three four", signal: caller.signal });
@@ -67,16 +67,16 @@ test("a signal calls the turn off", async (context) => {
   await assert.rejects(text, { name: "GatewayError", code: "cancelled" });
 });
 
-test("a turn that is called off before anybody has heard of it keeps no one waiting", async (context) => {
+test("a turn that is cancelled before it is read does not block the next one", async (context) => {
   const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 20 } } });
   const caller = new AbortController();
-  const unheard = await portico.talk({ session: "s", content: "one", signal: caller.signal });
+  const unread = await portico.talk({ session: "s", content: "one", signal: caller.signal });
   const waiting = portico.talk({ session: "s", content: "two" });
   caller.abort();
   const next = await waiting;
   assert.equal(next.about.contextItems, 1);
   assert.equal(await next.text(), "two");
-  await assert.rejects(unheard.text(), { name: "GatewayError", code: "cancelled" });
+  await assert.rejects(unread.text(), { name: "GatewayError", code: "cancelled" });
   const late = portico.talk({ session: "s", content: "three", signal: caller.signal });
   await assert.rejects(
     late.then((talk) => talk.text()),
@@ -86,20 +86,20 @@ test("a turn that is called off before anybody has heard of it keeps no one wait
   assert.deepEqual([last.about.contextItems, await last.text()], [3, "four"]);
 });
 
-test("a turn that nobody begins to hear keeps its session waiting for a minute, and no longer", async (context) => {
+test("a turn that is never read blocks its session for a minute at most", async (context) => {
   const portico = await startGateway(context, { adapters: { echo: { type: "echo" } } });
   context.mock.timers.enable({ apis: ["setTimeout"] });
-  const unheard = await portico.talk({ session: "s", content: "one" });
+  const unread = await portico.talk({ session: "s", content: "one" });
   const waiting = portico.talk({ session: "s", content: "two" });
   context.mock.timers.tick(60_000);
   context.mock.timers.reset();
   const next = await waiting;
   assert.equal(next.about.contextItems, 1);
   assert.equal(await next.text(), "two");
-  await assert.rejects(unheard.text(), { code: "cancelled" });
+  await assert.rejects(unread.text(), { code: "cancelled" });
 });
 
-test("what goes wrong is thrown with its code", async (context) => {
+test("a failure is thrown with its code", async (context) => {
   const portico = await startGateway(context, {
     adapters: { away: { type: "openai", base_url: "http://127.0.0.1:9/v1", api_key: "k", retry: { times: 0 } } },
   });
@@ -107,7 +107,7 @@ test("what goes wrong is thrown with its code", async (context) => {
   await assert.rejects(failing, { name: "GatewayError", code: "adapter_error" });
 });
 
-test("a message that names no model asks for the configured one, else for the first that the adapter lists", async (context) => {
+test("a message without a model uses the configured one, otherwise the first that the adapter lists", async (context) => {
   const listing = await startChain(context);
   const mapped = await startChain(context, { models: { fast: "echo" } });
   for (const [portico, model] of [
@@ -119,14 +119,14 @@ test("a message that names no model asks for the configured one, else for the fi
   }
 });
 
-test("an adapter that lists no models is asked by its own name", async (context) => {
+test("an adapter that lists no models is used by its own name", async (context) => {
   const agent = { type: "command", argv: ["cat"], input: "text" };
   const portico = await startGateway(context, { adapters: { agent } });
   const talk = await portico.talk({ content: "Hello" });
   assert.deepEqual([talk.about.model, await talk.text()], ["agent", "Hello"]);
 });
 
-test("where the list of models cannot be had, a message must name its model", async (context) => {
+test("where the list of models is unavailable, a message must name its model", async (context) => {
   const adapters = { main: { type: "openai", base_url: "http://127.0.0.1:1/v1" } };
   const portico = await startGateway(context, { adapters });
   await assert.rejects(portico.talk({ content: "Hello" }), {
@@ -136,7 +136,7 @@ test("where the list of models cannot be had, a message must name its model", as
   });
 });
 
-test("a gateway that closes lets what a channel hears end, and keeps it", async (context) => {
+test("a closing gateway lets what a channel reads end, and stores it", async (context) => {
   const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 20 } } });
   const talk = await portico.talk({ session: "s", content: "one two three" });
   const text = talk.text();
@@ -146,7 +146,7 @@ test("a gateway that closes lets what a channel hears end, and keeps it", async 
   await closing;
 });
 
-test("what a channel hears for longer than a closing gateway waits is called off", async (context) => {
+test("what a channel reads for longer than a closing gateway waits is cancelled", async (context) => {
   const portico = await startGateway(context, {
     adapters: { echo: { type: "echo", delay_ms: 5_000 } },
     http: { ...open, limits: { drain_timeout_ms: 50 } },
@@ -157,10 +157,10 @@ test("what a channel hears for longer than a closing gateway waits is called off
   await text;
 });
 
-test("who stops before the first piece calls the turn off at once, and so does a signal whose hearer does not go on", async (context) => {
+test("returning before the first piece cancels the turn at once, and so does a signal while nothing is read", async (context) => {
   const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 5 } } });
-  const unheard = await portico.talk({ session: "s", content: "one two three" });
-  await unheard[Symbol.asyncIterator]().return?.();
+  const unread = await portico.talk({ session: "s", content: "one two three" });
+  await unread[Symbol.asyncIterator]().return?.();
   const caller = new AbortController();
   const stopped = await portico.talk({ session: "s", content: "four five six", signal: caller.signal });
   const pieces = stopped[Symbol.asyncIterator]();
@@ -172,7 +172,7 @@ test("who stops before the first piece calls the turn off at once, and so does a
   await assert.rejects(pieces.next(), { code: "cancelled" });
 });
 
-test("a channel goes on where its session is, whatever its other callers show", async (context) => {
+test("a channel continues its session, whatever its other callers show", async (context) => {
   for (const history of ["auto", "resent"]) {
     const portico = await startGateway(context, { ...echo, sessions: { store: "memory:", history } });
     await (await portico.talk({ session: "s", content: "a" })).text();
@@ -194,7 +194,7 @@ test("a channel goes on where its session is, whatever its other callers show", 
   }
 });
 
-test("a model that is never named holds nobody who has left", async (context) => {
+test("a pending list of models does not hold a caller that has cancelled", async (context) => {
   const folder = makeFolder(context);
   const silent: Adapter = {
     async *stream() {},
@@ -208,7 +208,7 @@ test("a model that is never named holds nobody who has left", async (context) =>
   await portico.close();
 });
 
-test("closing waits for turns that a program asks the gateway for itself, and then takes no more", async (context) => {
+test("closing waits for turns that a program starts itself, and then accepts no more", async (context) => {
   const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 20 } } });
   const ask: Ask = {
     model: "m",
@@ -220,14 +220,14 @@ test("closing waits for turns that a program asks the gateway for itself, and th
   };
   const caller = { owner: "default", hint: undefined, signal: new AbortController().signal };
   const { events } = await portico.gateway.answer(ask, { ...caller, turnId: "resp_1" });
-  const heard = Array.fromAsync(events);
+  const received = Array.fromAsync(events);
   await portico.close();
-  const last = (await heard).at(-1)?.at(-1);
+  const last = (await received).at(-1)?.at(-1);
   assert.equal(last?.type === "turn-end" && last.answer.status, "completed");
   await assert.rejects(portico.gateway.answer(ask, { ...caller, turnId: "resp_2" }), { code: "draining" });
 });
 
-test("closing settles where nothing else keeps the process", () => {
+test("closing resolves even if nothing else keeps the process alive", () => {
   const script = `
     const { openPortico } = await import(${JSON.stringify(new URL("../src/index.ts", import.meta.url).href)});
     const limits = { drain_timeout_ms: 50 };

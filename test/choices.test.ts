@@ -1,4 +1,7 @@
-/** Several answers to one question: asked of an upstream that gives them, told side by side, and the first gone on with. */
+/**
+ * Several choices for one question: requested from an upstream that supports them, returned side by side, and the first
+ * continued.
+ */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import OpenAI from "openai";
@@ -22,7 +25,7 @@ function piece(index: number, delta: unknown, finish: string | null = null): unk
   return { choices: [{ index, delta, finish_reason: finish }] };
 }
 
-/** The same, as chunks that come in turns. */
+/** The same, as interleaved chunks. */
 const chunks = [
   piece(0, { role: "assistant", content: "" }),
   piece(1, { role: "assistant", content: "" }),
@@ -49,7 +52,7 @@ async function start(context: TestContext, script: Script, adapter: Record<strin
   return { upstream, gateway, client };
 }
 
-/** What a client has of each choice. */
+/** What a client gets of each choice. */
 function read({ choices }: OpenAI.ChatCompletion) {
   return choices.map(({ index, message, finish_reason: finish }) => {
     const calls = message.tool_calls?.map((each) => each.type === "function" && [each.id, each.function.arguments]);
@@ -63,7 +66,7 @@ const all = [
   [2, null, "tool_calls", [["call_1", '{"colour":"red"}']]],
 ];
 
-test("as many choices as are asked for come back, whole, with what they cost together", async (context) => {
+test("as many choices as requested are returned, whole, with their total usage", async (context) => {
   const { client, upstream } = await start(context, answerJson(whole));
   const completion = await client.chat.completions.create({ model, messages: asked, n: 3 });
   assert.deepEqual(read(completion), all);
@@ -71,7 +74,7 @@ test("as many choices as are asked for come back, whole, with what they cost tog
   assert.equal((upstream.received[0]?.json as { n: number } | undefined)?.n, 3);
 });
 
-test("choices are streamed as they come, each with its role, its words and one finish", async (context) => {
+test("choices are streamed as they arrive, each with its role, its text and one finish reason", async (context) => {
   const { client } = await start(context, answerEvents(...chunks));
   const told: string[] = [];
   const options = { stream: true, n: 3, stream_options: { include_usage: true } } as const;
@@ -103,13 +106,13 @@ test("choices are streamed as they come, each with its role, its words and one f
   ]);
 });
 
-test("the official client gathers the choices of a stream into the completion that it gets whole", async (context) => {
+test("the official client assembles a stream's choices into the same completion that it gets whole", async (context) => {
   const { client } = await start(context, answerEvents(...chunks));
   const stream = client.chat.completions.stream({ model, messages: asked, n: 3 });
   assert.deepEqual(read(await stream.finalChatCompletion()), all);
 });
 
-test("a session goes on from the first choice, or from the one that its client shows", async (context) => {
+test("a session continues from the first choice, or from the one that its client shows", async (context) => {
   const { client, upstream } = await start(context, answerJson(whole));
   const create = (messages: OpenAI.ChatCompletionMessageParam[]) =>
     client.chat.completions.create({ model, messages, user: "ann", n: 3 }).withResponse();
@@ -141,7 +144,7 @@ async function post({ address }: Gateway, body: object, headers: Record<string, 
   return { status: response.status, text: await response.text() };
 }
 
-test("a repeated request gets all of its choices again, and nobody goes on in the middle of them", async (context) => {
+test("a repeated request gets all of its choices again, and cannot be resumed in the middle", async (context) => {
   const { gateway, upstream } = await start(context, answerJson(whole));
   const key = { "idempotency-key": "k-1" };
   const first = await post(gateway, { n: 3 }, key);
@@ -159,7 +162,7 @@ test("a repeated request gets all of its choices again, and nobody goes on in th
   assert.equal(JSON.parse(resumed.text).error.param, "Last-Event-ID");
 });
 
-/** The words of each choice. */
+/** The text of each choice. */
 function joinWords(text: string): readonly string[] {
   const words = ["", "", ""];
   for (const [, line = ""] of text.matchAll(/^data: (\{.*)$/gm)) {
@@ -170,7 +173,7 @@ function joinWords(text: string): readonly string[] {
   return words;
 }
 
-test("an upstream that gives fewer choices, or more, is told as it is, but never with more than were asked for", async (context) => {
+test("an upstream's choices are passed on as they are, but never more than were requested", async (context) => {
   const { client, upstream } = await start(context, answerJson({ choices: whole.choices.slice(0, 1), usage }));
   const few = await client.chat.completions.create({ model, messages: asked, n: 3 });
   assert.deepEqual(read(few), all.slice(0, 1));
@@ -181,7 +184,7 @@ test("an upstream that gives fewer choices, or more, is told as it is, but never
   assert.deepEqual(read(one), all.slice(0, 1));
 });
 
-test("a stream that breaks off while a choice is open has failed", async (context) => {
+test("a stream that is cut off while a choice is open has failed", async (context) => {
   const { gateway } = await start(context, (_, response) => {
     beginEvents(response);
     for (const each of [piece(0, { content: "Blue." }), piece(1, { content: "Gr" }), piece(0, {}, "stop")])
@@ -195,7 +198,7 @@ test("a stream that breaks off while a choice is open has failed", async (contex
   assert.doesNotMatch(text, /finish_reason":"stop/);
 });
 
-test("an adapter that gives one answer refuses to give several, in words that say what to do", async (context) => {
+test("an adapter with a single answer refuses several choices, and the error says what to do", async (context) => {
   const refused = async (adapter: Record<string, unknown>) => {
     const gateway = await startGateway(context, { adapters: { only: adapter } });
     const { status, text } = await post(gateway, { n: 2 });

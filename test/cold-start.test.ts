@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 
 const root = new URL("..", import.meta.url);
 
-/** Opens a gateway in a process of its own, and gives the modules that were loaded before it listened. */
+/** Opens a gateway in its own process, and returns the modules that were loaded before it listened. */
 function modulesOf(adapter: object): readonly string[] {
   const settings = {
     gateway: {
@@ -40,31 +40,31 @@ function modulesOf(adapter: object): readonly string[] {
 
 const loaded = modulesOf({ type: "openai", base_url: "http://127.0.0.1:9/v1", context_window: 1000 });
 
-test("A start loads the code of the adapters that the configuration names, and of the others only the options.", () => {
+test("a start loads the code of the configured adapters, and of the others only the options", () => {
   const code = loaded.flatMap((url) => /\/src\/adapters\/([\w-]+)\/(?!options\.ts)[^/]+$/.exec(url)?.[1] ?? []);
   assert.deepEqual([...new Set(code)].toSorted(), ["http", "openai"]);
 });
 
-const judges = /\/node_modules\/(typebox|gpt-tokenizer|ajv|@fastify\/fast-json-stringify-compiler)\//;
+const validators = /\/node_modules\/(typebox|gpt-tokenizer|ajv|@fastify\/fast-json-stringify-compiler)\//;
 
-test("A start loads neither what judges archives and schemas nor the vocabulary that counts tokens.", () => {
+test("a start loads neither the validators of archives and schemas nor the vocabulary for counting tokens", () => {
   assert.ok(loaded.some((url) => url.includes("/node_modules/fastify/")));
   for (const modules of [loaded, modulesOf({ type: "echo" })]) {
     assert.deepEqual(
-      modules.filter((url) => judges.test(url)),
+      modules.filter((url) => validators.test(url)),
       [],
     );
   }
 });
 
-test("A start loads none of the libraries that wait for a first line, a first reader or a first connection.", () => {
+test("a start loads no library that is needed only for a first log line, a first scrape or a first connection", () => {
   assert.deepEqual(
     loaded.filter((url) => /\/node_modules\/(pino|prom-client|ws|@redis)\/|\/src\/stores\/redis/.test(url)),
     [],
   );
 });
 
-test("A command loads neither the code of another nor the platform's fetch.", () => {
+test("a command loads neither the code of another nor the platform's fetch", () => {
   const watch = `
     process.on("exit", () => process.stderr.write(process.moduleLoadList.join(" ")));
     import { registerHooks } from "node:module";
@@ -87,7 +87,7 @@ test("A command loads neither the code of another nor the platform's fetch.", ()
   assert.doesNotMatch(stderr, /deps\/undici/);
 });
 
-test("A start loads no more of an HTTP client than it needs: no fetch, neither the platform's nor a package's.", () => {
+test("a start loads only the needed part of an HTTP client: no fetch, neither the platform's nor a package's", () => {
   assert.ok(loaded.some((url) => url.endsWith("/node_modules/undici/lib/dispatcher/pool.js")));
   assert.deepEqual(
     loaded.filter((name) => /\/node_modules\/undici\/(index\.js|lib\/web\/fetch)|deps\/undici/.test(name)),
@@ -95,7 +95,7 @@ test("A start loads no more of an HTTP client than it needs: no fetch, neither t
   );
 });
 
-test("What was compiled is kept in the user's own folder, and never where others could plant code.", (context) => {
+test("compiled code is cached in the user's own folder, and never where others could plant code", (context) => {
   const folder = mkdtempSync(join(tmpdir(), "portico-"));
   context.after(() => rmSync(folder, { recursive: true }));
   const [home, temporary] = [join(folder, "home"), join(folder, "temporary")];
@@ -109,7 +109,7 @@ test("What was compiled is kept in the user's own folder, and never where others
 });
 
 test(
-  "The folder of what was compiled is its user's alone whatever the umask is, and one that others may write is made anew.",
+  "the folder of compiled code is private whatever the umask is, and one that others may write is recreated",
   { skip: process.platform === "win32" && "there are no such modes" },
   (context) => {
     const home = mkdtempSync(join(tmpdir(), "portico-"));
@@ -136,7 +136,7 @@ test(
   },
 );
 
-test("Portico runs where nothing compiled can be kept.", (context) => {
+test("Portico runs where no compiled code can be cached", (context) => {
   const home = mkdtempSync(join(tmpdir(), "portico-"));
   context.after(() => rmSync(home, { recursive: true }));
   writeFileSync(join(home, ".cache"), "no folder");

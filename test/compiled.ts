@@ -1,8 +1,12 @@
-/** Keeps what was compiled for the other test files and for the programs that they start, each of which is a process of its own. */
+/**
+ * Caches compiled code for the other test files and for the programs that they start, each of which is its own process.
+ */
 import { enableCompileCache } from "node:module";
 import { fileURLToPath } from "node:url";
 
-/** The folder, for programs that are given an environment of their own; the others have it. One that is killed keeps nothing itself. */
+/**
+ * The folder, for programs with their own environment; the others inherit it. A killed program caches nothing itself.
+ */
 export const compiled = fileURLToPath(new URL("../node_modules/.cache/compiled", import.meta.url));
 
 enableCompileCache(compiled);

@@ -1,4 +1,4 @@
-/** The pages are true: what they tell a reader to run is run as it stands, and what they list is complete. */
+/** The pages are correct: the commands they show are run unchanged, and their lists are complete. */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn, spawnSync, type SpawnOptions } from "node:child_process";
 import { once } from "node:events";
@@ -35,7 +35,7 @@ const pages = [
     .filter((file) => file.endsWith(".md"))
     .map((file) => `docs/${file}`),
 ];
-// Blocks of shell are run by the shell, with the reader's own curl: a machine without them cannot follow the page.
+// Shell blocks are run by the shell, with the reader's own curl: a machine without them cannot follow the page.
 const missing = spawnSync("sh", ["-c", "command -v curl grep head"]).status === 0 ? false : "no sh or no curl here";
 
 suite("the pages", () => {
@@ -45,7 +45,7 @@ suite("the pages", () => {
     );
   }
 
-  test("every link between pages leads somewhere", () => {
+  test("every link between pages resolves", () => {
     const broken = pages.flatMap((page) =>
       linksOf(page).filter(({ file, heading }) => {
         if (!existsSync(join(root, file))) return true;
@@ -55,7 +55,7 @@ suite("the pages", () => {
     assert.deepEqual(broken, []);
   });
 
-  test("the index leads to every page", () => {
+  test("the index links to every page", () => {
     const listed = new Set(linksOf("docs/README.md").map(({ file }) => file));
     assert.deepEqual(
       pages.filter((page) => page.startsWith("docs/") && page !== "docs/README.md" && !listed.has(page)),
@@ -63,7 +63,7 @@ suite("the pages", () => {
     );
   });
 
-  test("the package brings every page that a page of it leads to", () => {
+  test("the package contains every page that one of its pages links to", () => {
     const brought = ["README.md", "LICENSE", ...manifest.files];
     const isBrought = (file: string) => brought.some((each) => file === each || file.startsWith(`${each}/`));
     const absent = pages
@@ -73,7 +73,7 @@ suite("the pages", () => {
     assert.deepEqual(absent, []);
   });
 
-  test("the tree of the architecture has a line for every file of the source, and no other", () => {
+  test("the tree of the architecture has a line for every source file, and no other", () => {
     const tree = readTree();
     const files = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
       .filter((file) => file.endsWith(".ts"))
@@ -84,7 +84,7 @@ suite("the pages", () => {
     assert.equal(tree.length, files.length);
   });
 
-  test("every script that a page names is there", () => {
+  test("every script that a page names exists", () => {
     const named = pages.flatMap((page) =>
       [...readPage(page).matchAll(/\bnpm run (?:--silent )?([\w:]+)/g)].map(([, name = ""]) => ({ page, name })),
     );
@@ -101,7 +101,7 @@ suite("the pages", () => {
     assert.deepEqual(named.toSorted(), all.toSorted());
   });
 
-  test("every error code is told with its status and type", () => {
+  test("every error code is documented with its status and type", () => {
     const rows = [...readPage("docs/errors.md").matchAll(/^\| `(\w+)` +\| (\d+) +\| `(\w+)`/gm)];
     const [, table = ""] = /const codes = \{\n(.*?)\n\} as const/s.exec(readPage("src/core/errors.ts")) ?? [];
     const codes = [...table.matchAll(/^ {2}(\w+):/gm)].map(([, code]) => code as ErrorCode);
@@ -146,7 +146,7 @@ async function follow(page: string, context: TestContext): Promise<void> {
     } else {
       assert.ok(
         ["console", "python", "nginx", "ini", "mjs", "dockerfile", "yaml"].includes(kind),
-        `a block of ${page} is of the kind '${kind}', which nobody runs`,
+        `a block of ${page} is of the kind '${kind}', which is not run`,
       );
     }
   }
@@ -156,11 +156,11 @@ async function follow(page: string, context: TestContext): Promise<void> {
 function createReader(context: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), "portico-docs-"));
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
-  // Port 1 has no Ollama, so that a developer's own is never asked.
+  // Port 1 has no Ollama, so that a developer's own is never called.
   const path = `${join(folder, "bin")}${delimiter}${process.env.PATH ?? ""}`;
   const env = { PATH: path, HOME: folder, OLLAMA_HOST: "127.0.0.1:1", NODE_COMPILE_CACHE: compiled };
   const [, executable = "", command = ""] = manifest.scripts.start.split(" ");
-  // What an installed package has in the reader's PATH.
+  // What an installed package puts into the reader's PATH.
   mkdirSync(join(folder, "bin"));
   writeFileSync(
     join(folder, "bin/portico"),
@@ -188,12 +188,12 @@ function createReader(context: TestContext) {
   });
 
   return {
-    /** Starts the gateway, or starts it again, and compares what it prints with the lines that the page shows. */
+    /** Starts the gateway, or restarts it, and compares what it prints with the lines that the page shows. */
     async start(shown: string): Promise<void> {
       await stop();
       gateway = begin(process.execPath, [join(root, executable), command, "--port", "0"], {
         cwd: folder,
-        // As npm does, which the page says to start it with.
+        // As npm does, which the page uses to start it.
         env: { ...env, npm_package_name: "portico" },
         stdio: ["ignore", "pipe", "ignore"],
       });
@@ -201,7 +201,7 @@ function createReader(context: TestContext) {
       address = /listens on (\S+)/.exec(printed)?.[1] ?? "";
       assert.match(printed, toPattern(here(shown.trimEnd()), "start"));
     },
-    /** One shell reads all blocks, so that a variable of one is there in the next. */
+    /** One shell reads all blocks, so that a variable of one is available in the next. */
     async shell(text: string): Promise<string> {
       const output = shell.said((said) => said.includes(mark));
       shell.child.stdin?.write(`${here(text)}\necho "${mark}"\n`);
@@ -213,7 +213,7 @@ function createReader(context: TestContext) {
       const token = gateway === undefined ? undefined : readFileSync(join(folder, ".portico/token"), "utf8").trim();
       return (await run(["snippet.mjs"], { TOKEN: token })).stdout;
     },
-    /** A configuration is one that the command line finds nothing wrong with. */
+    /** A configuration must pass the command line's check. */
     async check(text: string): Promise<void> {
       writeFileSync(join(folder, "example.json"), text, { mode: 0o600 });
       const variables = { PORTICO_TOKEN: "sk-0123456789abcdef", OPENAI_API_KEY: "sk-upstream-0123456789" };
@@ -227,7 +227,7 @@ interface Program {
   readonly child: ChildProcess;
   /** Its code and its signal. */
   readonly ended: Promise<unknown[]>;
-  /** What it says from now on, until that is enough. */
+  /** What it prints from now on, until that is enough. */
   said(isEnough: (text: string) => boolean): Promise<string>;
 }
 
@@ -240,18 +240,18 @@ function begin(command: string, args: readonly string[], options: SpawnOptions):
     said(isEnough) {
       const { promise, resolve, reject } = Promise.withResolvers<string>();
       let text = "";
-      const hear = (piece: Buffer): void => {
+      const collect = (piece: Buffer): void => {
         text += piece.toString("utf8");
         if (isEnough(text)) resolve(text);
       };
-      child.stdout?.on("data", hear);
+      child.stdout?.on("data", collect);
       void ended.then(([code]) => reject(new Error(`It ended with ${String(code)}, after: ${text}`)));
-      return promise.finally(() => child.stdout?.off("data", hear));
+      return promise.finally(() => child.stdout?.off("data", collect));
     },
   };
 }
 
-/** `…` on a page stands for whatever there is on that line. */
+/** `…` on a page stands for anything on that line. */
 function toPattern(shown: string, only: "start" | "all" = "all"): RegExp {
   const pattern = shown.split("…").map(RegExp.escape).join("[^\\n]*");
   return new RegExp(`^${pattern}${only === "all" ? "$" : ""}`);

@@ -1,4 +1,4 @@
-/** A program that brings adapters of its own, and whose settings have the types of the file. */
+/** A program with its own adapters, and settings with the types of the file. */
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { adapterOptions } from "../src/adapters/index.ts";
@@ -13,8 +13,8 @@ import {
 import { makeFolder, token } from "./gateway.ts";
 import { say } from "./scripted.ts";
 
-/** It says its name, and which model it was asked for. */
-function speaker(name: string, more: Partial<Adapter> = {}): Adapter {
+/** Answers with its name, and the model it was asked for. */
+function createNamed(name: string, more: Partial<Adapter> = {}): Adapter {
   return {
     async *stream({ model }) {
       yield say(`${name} as ${model}`);
@@ -23,7 +23,7 @@ function speaker(name: string, more: Partial<Adapter> = {}): Adapter {
   };
 }
 
-test("a Node that is too old is told of, instead of what it lacks", async () => {
+test("a Node that is too old is reported instead of what it lacks", async () => {
   const { versions } = process;
   Object.defineProperty(process, "versions", { value: { ...versions, node: "20.20.2" }, configurable: true });
   try {
@@ -50,16 +50,16 @@ async function open(
   return portico;
 }
 
-const broken = speaker("broken", {
+const broken = createNamed("broken", {
   // oxlint-disable-next-line require-yield
   async *stream() {
     throw new Error("out of order");
   },
 });
 
-suite("an adapter of the program's own", () => {
+suite("an adapter passed by the program", () => {
   test("answers when it is the only one, in a channel and over HTTP", async (context) => {
-    const portico = await open(context, { mine: speaker("mine") });
+    const portico = await open(context, { mine: createNamed("mine") });
     assert.equal(await (await portico.talk({ content: "hi" })).text(), "mine as mine");
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
     const body = JSON.stringify({ model: "any", messages: [{ role: "user", content: "hi" }] });
@@ -72,10 +72,10 @@ suite("an adapter of the program's own", () => {
     );
   });
 
-  test("is named as any other: as the default, for a model, and behind another one", async (context) => {
+  test("is used like any other: as the default, for a model, and as a fallback", async (context) => {
     const portico = await open(
       context,
-      { main: speaker("main"), house: speaker("house"), spare: speaker("spare"), broken },
+      { main: createNamed("main"), house: createNamed("house"), spare: createNamed("spare"), broken },
       {
         default_adapter: "main",
         models: { "house-*": "house", broken: "broken", away: "away" },
@@ -93,12 +93,12 @@ suite("an adapter of the program's own", () => {
     await assert.rejects(say("broken"), { name: "GatewayError", code: "adapter_error", message: /log has the cause/ });
   });
 
-  test("lasts through a reload, and is closed once, when the gateway is", async (context) => {
+  test("survives a reload, and is closed once, with the gateway", async (context) => {
     let closed = 0;
     const close = async () => void closed++;
     const portico = await open(
       context,
-      { mine: speaker("mine", { close }), twin: speaker("twin") },
+      { mine: createNamed("mine", { close }), twin: createNamed("twin") },
       {
         default_adapter: "mine",
       },
@@ -111,7 +111,7 @@ suite("an adapter of the program's own", () => {
     assert.equal(closed, 1);
   });
 
-  test("is refused under a name that the settings have too, without a stream, and where it is not there", async (context) => {
+  test("is refused if the settings use its name, if it has no stream, or if it is missing", async (context) => {
     const refused = async (
       adapters: NonNullable<Surroundings["adapters"]>,
       gateway: PorticoSettings["gateway"],
@@ -122,7 +122,7 @@ suite("an adapter of the program's own", () => {
         assert.match(thrown.message, message);
         return true;
       });
-    const main = speaker("main");
+    const main = createNamed("main");
     const both = { adapters: { main: { type: "echo", delay_ms: -1 } } } as const;
     await refused(
       { main },
@@ -137,9 +137,9 @@ suite("an adapter of the program's own", () => {
     await refused({ main }, missing, /^gateway\.adapters\.other\.type: no adapter of this name is passed/);
   });
 
-  test("is asked as the settings say", async (context) => {
+  test("follows the settings", async (context) => {
     let asked = 0;
-    const failing = speaker("failing", {
+    const failing = createNamed("failing", {
       // oxlint-disable-next-line require-yield
       async *stream() {
         asked += 1;
@@ -154,7 +154,7 @@ suite("an adapter of the program's own", () => {
 });
 
 suite("settings", () => {
-  test("that are wrong are seen before anything runs, and told all the same", async () => {
+  test("are checked by the compiler, and at runtime as well", async () => {
     const quiet = { env: {} };
     // @ts-expect-error: it is `gateway`.
     await assert.rejects(openPortico({ gatway: 1 }, quiet), { name: "ConfigError", message: /did you mean 'gateway'/ });
@@ -195,13 +195,17 @@ suite("settings", () => {
         const paths = problems.map(({ path }) => path.replace(/^gateway\./, ""));
         const references = ["auth.token", "http.auth_token", "http.tokens[0].token", "adapters.main.wire"];
         const more = ["adapters.main.api_key", "adapters.main.headers.x-key", "adapters.main.headers.x-other"];
-        assert.deepEqual(paths, [...references, ...more, "log.level"], "each is a reference that leads nowhere here");
+        assert.deepEqual(
+          paths,
+          [...references, ...more, "log.level"],
+          "each is a reference that does not resolve here",
+        );
         return true;
       },
     );
   });
 
-  test("know every type of adapter, and no other", () => {
+  test("have every type of adapter, and no other", () => {
     const known: Record<Exclude<AdapterSettings["type"], "given">, true> = {
       echo: true,
       openai: true,

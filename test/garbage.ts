@@ -1,11 +1,11 @@
-/** Collects garbage on demand, for tests that ask what is still held. */
+/** Collects garbage on demand, for tests of what is still referenced. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 setFlagsFromString("--expose-gc");
 const collect: () => void = runInNewContext("gc");
 
-/** Twice: what only finalisers held is gone with the second time. Tells what is in use then. */
+/** Twice: what only finalisers held is released by the second. Returns what is in use then. */
 export function collectGarbage(): NodeJS.MemoryUsage {
   collect();
   collect();

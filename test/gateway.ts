@@ -10,7 +10,9 @@ import { openPortico, type Portico, type PorticoSettings } from "../src/index.ts
 
 export const token = "sk-gateway-0123456789abcdef";
 
-/** Ends what a test began, and lets go of it: the runner keeps what it is told to do after a test for as long as it lives. */
+/**
+ * Ends what a test started, and releases it: the runner retains what it is told to do after a test as long as it lives.
+ */
 export function endAfter(context: TestContext, end: () => unknown): void {
   let ending: typeof end | undefined = end;
   context.after(async () => {
@@ -19,14 +21,14 @@ export function endAfter(context: TestContext, end: () => unknown): void {
   });
 }
 
-/** A folder that is gone after the test. */
+/** A folder that is removed after the test. */
 export function makeFolder(context: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), "portico-"));
   context.after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** A port of the loopback address that is free, and none that the system could give to a connection before it is used. */
+/** A free port of the loopback address, outside of the range that the system assigns to connections. */
 export async function findFreePort(): Promise<number> {
   const port = randomInt(20_000, 32_000);
   const server = createServer().listen(port, "127.0.0.1");
@@ -44,7 +46,7 @@ export interface Gateway extends Portico {
 
 export const open = { port: 0, auth_token: token, endpoints: { compat_chat: true, compat_responses: true } };
 
-/** Starts a gateway with both endpoints on a free port of the loopback address; `gateway` goes over these settings. */
+/** Starts a gateway with both endpoints on a free port of the loopback address; `gateway` overrides these settings. */
 export async function startGateway(
   context: TestContext,
   gateway: Record<string, unknown>,
@@ -63,11 +65,11 @@ export async function startGateway(
   return { ...portico, address: portico.address };
 }
 
-/** A gateway whose adapter speaks chat completions to another gateway, whose adapter is the echo. */
+/** A gateway whose adapter uses chat completions of another gateway, whose adapter is the echo. */
 export async function startChain(context: TestContext, adapter: Record<string, unknown> = {}): Promise<Gateway> {
   const model = await startGateway(context, {
     http: { ...open, expose_reasoning: true },
-    // Asking again is the business of the gateway in front.
+    // Retrying is up to the gateway in front.
     adapters: { echo: { type: "echo", retry: { times: 0 }, breaker: { failures: 0 } } },
   });
   return startGateway(context, {

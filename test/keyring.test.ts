@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { openKeyring } from "../src/keyring.ts";
 import { createMemoryStore } from "../src/stores/memory.ts";
 
-test("what was sealed where an archive comes from is opened when the store was looked at again, by itself or at once", async (context) => {
+test("what another store sealed opens after its archive is imported and the keys are renewed, periodically or at once", async (context) => {
   context.mock.timers.enable({ apis: ["setInterval"] });
   const store = createMemoryStore();
   const keyring = await openKeyring(store, 10_000);

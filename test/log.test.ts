@@ -6,7 +6,7 @@ import { test, type TestContext } from "node:test";
 
 const source = JSON.stringify(join(import.meta.dirname, "../src/log.ts"));
 
-/** A process that logs two lines and then does what it is told. */
+/** A process that logs two lines and then runs the given code. */
 function logAnd(then: string) {
   const program = `import { createLog } from ${source};
     const { log, close } = createLog("error");
@@ -40,7 +40,7 @@ for (const [when, then] of [
   });
 }
 
-test("another level counts for the lines from then on", async () => {
+test("a new level applies to the lines from then on", async () => {
   const program = `import { createLog } from ${source};
     const { log, setLevel } = createLog("error");
     log.info({}, "unheard");
@@ -57,14 +57,17 @@ test("another level counts for the lines from then on", async () => {
   assert.match(text, /^\{[^\n]*"msg":"heard"\}\n$/);
 });
 
-test("a reader that is gone does not take the process with it", async () => {
+test("a reader that is gone does not stop the process", async () => {
   const child = logAnd("setTimeout(() => {}, 50);");
   child.stderr.destroy();
   const [code] = await once(child, "exit");
   assert.equal(code, 0);
 });
 
-/** A process whose standard error takes no more than there is room for. It logs so many lines at once, says so, and waits for its input to end. */
+/**
+ * A process whose standard error does not block. It logs so many lines at once, reports that, and waits for its input
+ * to end.
+ */
 function logMuch(context: TestContext, lines: number, then = "process.stdin.resume();") {
   const program = `import { createLog } from ${source};
     void process.stderr; // makes it non-blocking
@@ -82,7 +85,7 @@ interface Line {
   readonly lost?: number;
 }
 
-/** Reads so many lines, those that are told as lost among them; none of them is torn. */
+/** Reads so many lines, including those reported as lost; every line is complete. */
 async function readLines(child: ReturnType<typeof logMuch>, lines: number): Promise<Line[]> {
   const read: Line[] = [];
   let rest = "";
@@ -102,21 +105,17 @@ async function readLines(child: ReturnType<typeof logMuch>, lines: number): Prom
   return read;
 }
 
-test(
-  "a burst for which the reader has no room at once arrives whole and in order",
-  { timeout: 20_000 },
-  async (context) => {
-    const child = logMuch(context, 3_000);
-    const read = await readLines(child, 3_000);
-    assert.deepEqual(
-      read.map(({ index }) => index),
-      Array.from({ length: 3_000 }, (_, index) => index),
-    );
-  },
-);
+test("a burst that exceeds the reader's buffer arrives complete and in order", { timeout: 20_000 }, async (context) => {
+  const child = logMuch(context, 3_000);
+  const read = await readLines(child, 3_000);
+  assert.deepEqual(
+    read.map(({ index }) => index),
+    Array.from({ length: 3_000 }, (_, index) => index),
+  );
+});
 
-test("a stream of lines arrives whole while its reader keeps up", { timeout: 20_000 }, async (context) => {
-  // More a second than could be written if each part waited for the usual moment.
+test("a stream of lines arrives complete while its reader keeps up", { timeout: 20_000 }, async (context) => {
+  // More per second than could be written if each part waited for the usual moment.
   const steadily = `for (let index = 3_000; index < 12_000; ) {
       for (let many = 0; many < 60; many++) log.info({ index: index++, rest: "é".repeat(100) }, "request");
       await new Promise((resolve) => setTimeout(resolve, 3));
@@ -129,13 +128,13 @@ test("a stream of lines arrives whole while its reader keeps up", { timeout: 20_
   );
 });
 
-test("the end of a burst is written before the process ends", { timeout: 20_000 }, async (context) => {
+test("the end of a burst is written before the process exits", { timeout: 20_000 }, async (context) => {
   const read = await readLines(logMuch(context, 3_000, "process.exit(0);"), 3_000);
   assert.equal(read.at(-1)?.index, 2_999);
 });
 
 test(
-  "lines are dropped whole while nobody reads, and told when somebody does",
+  "whole lines are dropped while nobody reads, and their number is reported later",
   { timeout: 20_000 },
   async (context) => {
     const child = logMuch(context, 20_000);
@@ -143,6 +142,6 @@ test(
     const read = await readLines(child, 20_000);
     const told = read.filter(({ lost }) => lost !== undefined);
     assert.equal(told.length, 1);
-    assert.ok(read.length < 10_000, `${read.length} lines were kept`);
+    assert.ok(read.length < 10_000, `${read.length} lines were written`);
   },
 );

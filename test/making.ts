@@ -1,4 +1,4 @@
-/** Gateways for tests that need no front door, with the parts they care about and usual ones for the rest. */
+/** Gateways for tests without HTTP, with the parts they care about and defaults for the rest. */
 import { hash } from "node:crypto";
 import { createGateway, type Gateway, type GatewayLimits, type GatewayParts } from "../src/core/gateway.ts";
 import { createIds } from "../src/ids.ts";
@@ -31,7 +31,7 @@ export function makeGateway({ limits: wanted, alwaysResends = false, ...chosen }
     now,
     newSessionId: () => newId("conv"),
     digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
-    // A character a token, so that tests can count.
+    // One token per character, so that tests can count.
     tokenCounter: async () => (text) => text.length,
     ...chosen,
     limits: () => limits,

@@ -1,4 +1,4 @@
-/** What a program says in a channel is read like a request, heard once, and has a line in the log. */
+/** A program's message in a channel is validated like a request, its answer is read once, and it is logged. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { type Adapter, type Message, openPortico } from "../src/index.ts";
@@ -46,20 +46,20 @@ const wrong: readonly (readonly [field: string, message: unknown, told: RegExp])
 ];
 
 for (const [field, message, told] of wrong) {
-  test(`a message that is wrong is refused by the name of its field: ${JSON.stringify(message)}`, async (context) => {
+  test(`an invalid message is refused with the name of its field: ${JSON.stringify(message)}`, async (context) => {
     const { portico } = await open(context);
     await assert.rejects(portico.talk(message as Message), { name: "GatewayError", param: field, message: told });
   });
 }
 
-test("what is null is absent", async (context) => {
+test("null counts as absent", async (context) => {
   const { portico } = await open(context);
   const message = { content: "hi", session: null, owner: null, model: null, instructions: null, signal: null };
   const talk = await portico.talk(message as unknown as Message);
   assert.deepEqual([talk.about.history, talk.about.model, await talk.text()], ["stateless", "mine", "well"]);
 });
 
-test("an answer is heard once, and a second hearer is told so", async (context) => {
+test("an answer can be read only once, and a second reader gets an error", async (context) => {
   const { portico } = await open(context);
   const talk = await portico.talk({ content: "hi" });
   assert.equal(await talk.text(), "well");
@@ -67,7 +67,7 @@ test("an answer is heard once, and a second hearer is told so", async (context) 
   await assert.rejects(Array.fromAsync(talk), /^TypeError: An answer can be read only once/);
 });
 
-test("a talk has a line in the log, with what it took", async (context) => {
+test("a message has a line in the log, with its usage", async (context) => {
   const { portico, lines } = await open(context);
   const { about, text } = await portico.talk({ content: "hi", session: "s", owner: "ann" });
   await text();
@@ -88,7 +88,7 @@ test("a talk has a line in the log, with what it took", async (context) => {
   });
 });
 
-test("a talk that fails has its cause there, by its turn's id; one that is left says so", async (context) => {
+test("a failed message is logged with its cause and its turn's id; an abandoned one as cancelled", async (context) => {
   const { portico, lines, causes } = await open(context);
   const failing = await portico.talk({ content: "break" });
   await assert.rejects(failing.text(), { name: "GatewayError" });
@@ -104,7 +104,7 @@ test("a talk that fails has its cause there, by its turn's id; one that is left 
   );
 });
 
-test("a signal that is not the platform's own calls a turn off too", async (context) => {
+test("a signal that is not the platform's own cancels a turn too", async (context) => {
   const { portico } = await open(context);
   const target = Object.assign(new EventTarget(), { aborted: true });
   await assert.rejects(portico.talk({ content: "hi", signal: target as unknown as AbortSignal }), {
@@ -112,7 +112,7 @@ test("a signal that is not the platform's own calls a turn off too", async (cont
   });
 });
 
-test("a log that throws takes nothing with it, and one that is none is refused at once", async (context) => {
+test("a log that throws affects nothing, and an incomplete one is refused at once", async (context) => {
   const fail = () => {
     throw new Error("the disk is full");
   };
@@ -128,7 +128,7 @@ test("a log that throws takes nothing with it, and one that is none is refused a
   await assert.rejects(openPortico(settings, { ...given, log: half }), /^TypeError: log\.error must be a function/);
 });
 
-test("however many gateways a program opens, one listener waits for its end", async (context) => {
+test("however many gateways a program opens, there is one exit listener", async (context) => {
   const before = process.listenerCount("exit");
   const folder = makeFolder(context);
   const settings = { gateway: { auth: { token: "k".repeat(32) }, sessions: { store: "memory:" } } };

@@ -1,4 +1,4 @@
-/** Who watches over a gateway: with which tokens, beside a rate that others have used up, and by which lines of the log. */
+/** Monitoring a gateway: with which tokens, independent of the callers' rate, and with which lines of the log. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { openPortico, type PorticoSettings } from "../src/index.ts";
@@ -39,7 +39,7 @@ async function open(context: TestContext, gateway: PorticoSettings["gateway"] = 
   return { get, lines };
 }
 
-test("what the operator asks for does not count against the rate of callers, nor theirs against it", async (context) => {
+test("operator requests and callers' requests do not count against each other's rate", async (context) => {
   const { get } = await open(context, { http: { limits: { requests_per_minute: 1, burst: 1 } } });
   for (const path of ["/metrics", "/operator/sessions", "/metrics"]) {
     assert.equal((await get(path, "general")).status, 200, path);
@@ -51,13 +51,13 @@ test("what the operator asks for does not count against the rate of callers, nor
   assert.equal((await get("/metrics", "scraper")).status, 200);
 });
 
-test("whoever may not watch is counted when it tries", async (context) => {
+test("a token without access to the metrics is rate-limited when it tries", async (context) => {
   const { get } = await open(context, { http: { limits: { requests_per_minute: 1, burst: 1 } } });
   assert.equal((await get("/metrics", "app")).status, 403);
   assert.equal((await get("/metrics", "app")).status, 429);
 });
 
-test("a token may open the metrics and nothing else", async (context) => {
+test("a token may give access to the metrics only", async (context) => {
   const { get } = await open(context);
   assert.match((await get("/metrics", "scraper")).text, /^# HELP/);
   for (const path of ["/operator/sessions", "/operator/export", "/v1/models"]) {
@@ -65,7 +65,7 @@ test("a token may open the metrics and nothing else", async (context) => {
   }
 });
 
-test("a token that does not open a route is told which one does", async (context) => {
+test("the error for a token without access says which one has it", async (context) => {
   const { get } = await open(context);
   assert.match((await get("/operator/sessions", "app")).text, /send the general token, gateway\.auth\.token\./);
   assert.match(
@@ -84,7 +84,7 @@ const misspelled = [
 ] as const;
 
 for (const [method, path, known] of misspelled) {
-  test(`a parameter that is not known does nothing: ${method} ${path}`, async (context) => {
+  test(`an unknown parameter is refused: ${method} ${path}`, async (context) => {
     const { get } = await open(context);
     const { status, text } = await get(path, "general", method);
     const { error } = JSON.parse(text) as { error: { code: string; message: string } };
@@ -96,7 +96,7 @@ for (const [method, path, known] of misspelled) {
   });
 }
 
-test("a line names whoever has no token by its address, and probes that find all well have none", async (context) => {
+test("a log line names a caller without a token by its address, and successful probes are not logged", async (context) => {
   const { get, lines } = await open(context);
   for (const path of ["/healthz", "/readyz"]) assert.equal((await get(path)).status, 200);
   assert.equal((await get("/v1/models")).status, 401);

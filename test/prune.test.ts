@@ -1,4 +1,4 @@
-/** Retention: when it runs, how it goes on, and how it stops. */
+/** Retention: when it runs, how it continues, and how it stops. */
 import assert from "node:assert/strict";
 import { mock, test, type TestContext } from "node:test";
 import type { PruneRules, Pruned } from "../src/core/store.ts";
@@ -64,7 +64,7 @@ test("retention runs a moment after the start and then at every interval", async
   assert.equal(store.calls.length, 2);
 });
 
-test("another interval counts from the moment it is chosen, and the same one again puts nothing off", async (context) => {
+test("a new interval counts from when it is set, and setting the same one again delays nothing", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   const { store, pruner } = make(context, 1_000, 1_000);
   pruner.retime(5_000);
@@ -81,7 +81,7 @@ test("another interval counts from the moment it is chosen, and the same one aga
   assert.equal(store.calls.length, 2);
 });
 
-test("a store is asked again while there is more, with the same rules, and what went is told in one line", async (context) => {
+test("a store is called again while there is more, with the same rules, and the total is logged in one line", async (context) => {
   const { store, logged, pruner } = make(context, 1_000_000, 1_000_000);
   const running = pruner.run();
   const second = store.next();
@@ -93,7 +93,7 @@ test("a store is asked again while there is more, with the same rules, and what 
   assert.deepEqual(logged, [["info", { sessions: 3, turns: 205 }, "pruned"]]);
 });
 
-test("what only seems to run is ended before, if it is an hour old or as old as what goes", async () => {
+test("abandoned turns are ended first, if they are an hour old or as old as what is pruned", async () => {
   const told: unknown[] = [];
   const now = () => new Date("2026-02-03T04:00:00Z");
   const hourAgo = new Date("2026-02-03T03:00:00Z");
@@ -118,7 +118,7 @@ test("what only seems to run is ended before, if it is an hour old or as old as 
   }
 });
 
-test("never two at once: whoever asks while it runs gets what comes of it", async (context) => {
+test("runs never overlap: a call while one runs gets its result", async (context) => {
   const { store, pruner } = make(context, 1_000_000, 1_000_000);
   const both = Promise.all([pruner.run(), pruner.run()]);
   assert.equal(store.calls.length, 1);
@@ -129,7 +129,7 @@ test("never two at once: whoever asks while it runs gets what comes of it", asyn
   ]);
 });
 
-test("nothing is told when nothing went", async (context) => {
+test("nothing is logged when nothing was pruned", async (context) => {
   const { store, logged, pruner } = make(context, 1_000_000, 1_000_000);
   const running = pruner.run();
   store.calls[0]?.resolve(none);
@@ -137,7 +137,7 @@ test("nothing is told when nothing went", async (context) => {
   assert.deepEqual(logged, []);
 });
 
-test("a store that fails is told in the log and tried again at the next time", async (context) => {
+test("a store failure is logged, and the next run tries again", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   const { store, logged } = make(context, 1_000, 100);
   const first = store.next();
@@ -152,7 +152,7 @@ test("a store that fails is told in the log and tried again at the next time", a
   (await second).resolve(none);
 });
 
-test("closing waits for the call that runs, and no other follows", async (context) => {
+test("closing waits for the running call, and no other follows", async (context) => {
   const { store, pruner } = make(context, 1_000_000, 1_000_000);
   const running = pruner.run();
   const whenClosed = mock.fn();
@@ -165,7 +165,7 @@ test("closing waits for the call that runs, and no other follows", async (contex
   assert.equal(store.calls.length, 1);
 });
 
-test("between two calls other work gets its turn", async () => {
+test("other work runs between two calls", async () => {
   let calls = 0;
   let others = 0;
   const store = {
@@ -178,7 +178,7 @@ test("between two calls other work gets its turn", async () => {
   assert.ok(others >= 2);
 });
 
-test("the rules are the operator's durations, counted back from now; what is kept for ever has no rule", () => {
+test("the rules are the operator's durations, counted back from now; what is kept forever has no rule", () => {
   const sessions = {
     store: "memory:",
     hints: [],
@@ -203,7 +203,7 @@ test("the rules are the operator's durations, counted back from now; what is kep
   });
 });
 
-/** Lets promises that are settled already be heard. */
+/** Lets the reactions of settled promises run. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

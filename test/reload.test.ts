@@ -1,4 +1,4 @@
-/** A gateway inside another program goes on with other settings. */
+/** A gateway inside another program reloads its settings. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { openPortico, type Portico } from "../src/index.ts";
@@ -20,7 +20,7 @@ async function open(context: TestContext, settings = toSettings()): Promise<Port
   return { ...portico, address: portico.address };
 }
 
-test("A program reloads its gateway: sessions, gateway and address stay, and all settings are new at once.", async (context) => {
+test("a program reloads its gateway: sessions, gateway and address stay, and all settings apply at once", async (context) => {
   const portico = await open(context);
   const more = { user: "anna" };
   await tellWell(portico.address, { on: "chat", say: "one", more });
@@ -31,19 +31,19 @@ test("A program reloads its gateway: sessions, gateway and address stay, and all
     ),
   );
   const later = { on: "chat", token: `${token}-new`, more } as const;
-  const heard = await tellWell(portico.address, { ...later, say: "two" });
-  assert.equal(heard.headers.get("x-portico-history"), "continued");
-  assert.equal(heard.headers.get("x-portico-context"), "3 items");
+  const second = await tellWell(portico.address, { ...later, say: "two" });
+  assert.equal(second.headers.get("x-portico-history"), "continued");
+  assert.equal(second.headers.get("x-portico-context"), "3 items");
   assert.equal((await tell(portico.address, { on: "chat", say: "three" })).status, 401);
   const third = await tellWell(portico.address, { ...later, say: "three" });
-  assert.equal(third.headers.get("x-portico-context"), "3 items", "one turn of the thread was kept");
+  assert.equal(third.headers.get("x-portico-context"), "3 items", "one turn of the thread was retained");
   const say = ["a", "b", "c"].map((content) => ({ role: "user", content }));
   assert.equal((await tell(portico.address, { ...later, say })).error?.["code"], "too_many_messages");
   const models = await fetch(`${portico.address}/v1/models`, { headers: { authorization: `Bearer ${token}-new` } });
   assert.match(await models.text(), /"id":"other"/);
 });
 
-test("What a program cannot change in passing, or got wrong, is told by its key and changes nothing.", async (context) => {
+test("settings that cannot be reloaded, or are invalid, are reported by their keys and change nothing", async (context) => {
   const portico = await open(context);
   const other = { auth_token: `${token}-new` };
   await assert.rejects(portico.reload(toSettings({}, { ...other, prot: 1 })), /gateway\.http\.prot: unknown key/);
@@ -65,7 +65,7 @@ test("What a program cannot change in passing, or got wrong, is told by its key 
   assert.equal((await tell(portico.address, { on: "chat", say: "hi", token: `${token}-new` })).status, 401);
 });
 
-test("Of two reloads at once the second one counts, and a gateway that is closed is not reloaded.", async (context) => {
+test("of two concurrent reloads the second one applies, and a closed gateway is not reloaded", async (context) => {
   const portico = await open(context);
   await Promise.all(
     ["first", "second"].map((name) => portico.reload(toSettings({}, { auth_token: `${token}-${name}` }))),

@@ -1,4 +1,4 @@
-/** A gateway in a box for tests: a scripted adapter, a memory store and a front door, with or without a socket. */
+/** A gateway for tests: a scripted adapter, a memory store and HTTP, with or without a socket. */
 import type { TestContext } from "node:test";
 import type { Delta } from "../src/core/delta.ts";
 import type { Adapter, Tell } from "../src/core/ports.ts";
@@ -137,7 +137,7 @@ export function createBox(context: TestContext, script: Script, options: BoxOpti
   return { ...door, adapter, store, logged };
 }
 
-/** The operator's routes have tests and parts of their own. */
+/** The operator's routes have their own tests and parts. */
 function noArchive(): never {
   throw new Error("a box has no archive");
 }

@@ -27,13 +27,13 @@ test("azure: a chat is answered, whole and streamed, by the model that the deplo
   assert.equal(completion.choices[0]?.message.content, "one two three");
 });
 
-test("azure: without a deployment of its own the client makes one of the model", async (context) => {
+test("azure: without a deployment the client uses the model as one", async (context) => {
   const client = await createClient(context);
   const { model, choices } = await client.chat.completions.create({ model: "gpt-any", messages });
   assert.deepEqual([model, choices[0]?.message.content], ["gpt-any", "one two three"]);
 });
 
-test("azure: a response is made, streamed, gone on with, retrieved, listed and deleted", async (context) => {
+test("azure: a response is created, streamed, continued, retrieved, listed and deleted", async (context) => {
   const client = await createClient(context);
   const response = await client.responses.create({ model: "gpt-any", input: "Good day" });
   assert.deepEqual([response.model, response.output_text], ["gpt-any", "Good day"]);
@@ -47,7 +47,7 @@ test("azure: a response is made, streamed, gone on with, retrieved, listed and d
   assert.deepEqual((await client.models.list()).data[0]?.object, "model");
 });
 
-test("azure: its newer address is served to the client that goes there", async (context) => {
+test("azure: its newer address is served as well", async (context) => {
   const { address } = await startChain(context);
   const client = new OpenAI({ baseURL: `${address}/openai/v1`, apiKey: token, maxRetries: 0 });
   const { choices } = await client.chat.completions.create({ model: "gpt-any", messages });
@@ -58,7 +58,7 @@ test("azure: its newer address is served to the client that goes there", async (
   assert.equal((await client.conversations.items.list(id)).data.length, 1);
 });
 
-test("azure: a wrong key is told as such", async (context) => {
+test("azure: a wrong key is reported as such", async (context) => {
   const { address: endpoint } = await startChain(context);
   const client = new AzureOpenAI({ endpoint, apiKey: "sk-wrong", apiVersion: "2025-04-01-preview", maxRetries: 0 });
   await assert.rejects(client.chat.completions.create({ model: "gpt-any", messages }), OpenAI.AuthenticationError);

@@ -1,4 +1,4 @@
-/** The official client calls functions the way it was done before tools. */
+/** The official client calls functions in the form that preceded tools. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import OpenAI from "openai";
@@ -25,14 +25,14 @@ async function createClient(context: TestContext): Promise<OpenAI> {
 }
 
 for (const wire of ["chat", "responses"]) {
-  test(`functions: one is called, run and answered over the wire '${wire}'`, async (context) =>
+  test(`functions: one is called, run and answered with the wire '${wire}'`, async (context) =>
     runFunctions(toClient(await startChain(context, { wire }))));
 }
 
 test("functions: one is called, run and answered by an adapter without a wire", async (context) =>
   runFunctions(toClient(await startGateway(context, { adapters: { echo: { type: "echo" } } }))));
 
-/** Two rounds, in which the history that is sent again is known. */
+/** Two rounds, in which the resent history is matched. */
 async function runFunctions(client: OpenAI): Promise<void> {
   const messages: Message[] = [question];
   const seen: unknown[] = [];
@@ -80,7 +80,7 @@ test("functions: a call streams, its arguments in pieces", async (context) => {
   assert.equal(choices[0]?.finish_reason, "function_call");
 });
 
-test("functions: 'none' lets no function be called", async (context) => {
+test("functions: 'none' prevents calls", async (context) => {
   const client = await createClient(context);
   const { choices } = await client.chat.completions.create({
     model,
@@ -92,7 +92,7 @@ test("functions: 'none' lets no function be called", async (context) => {
   assert.equal(choices[0]?.message.function_call, undefined);
 });
 
-test("functions: a session that began with them goes on with tools, and on the other endpoint", async (context) => {
+test("functions: a session that started with them continues with tools, and on the other endpoint", async (context) => {
   const client = await createClient(context);
   await client.chat.completions.create({ model, user: "ann", messages: [question], functions });
   const called = {
@@ -132,7 +132,7 @@ test("functions: a session that began with them goes on with tools, and on the o
   assert.equal(other.response.headers.get("x-portico-context"), "5 items");
 });
 
-test("functions: an upstream of the same dialect hears of tools, never of both", async (context) => {
+test("functions: an upstream of the same dialect gets tools, never both", async (context) => {
   const message = { role: "assistant", content: "Hello" };
   const upstream = await startUpstream(answerJson({ choices: [{ index: 0, message, finish_reason: "stop" }] }));
   context.after(() => upstream.close());

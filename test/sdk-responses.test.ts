@@ -1,4 +1,4 @@
-/** The official client's whole surface for responses and conversations, over a model that speaks chat completions only. */
+/** The official client's whole API of responses and conversations, with a model that supports only chat completions. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import OpenAI from "openai";
@@ -24,7 +24,7 @@ function typesOf({ output }: Pick<Response, "output">): readonly string[] {
   return output.map(({ type }) => type);
 }
 
-test("a response is made, retrieved as it was, and gone once deleted", async (context) => {
+test("a response is created, retrieved unchanged, and gone once deleted", async (context) => {
   const { responses } = await createClient(context);
   const made = await responses.create({ model, input: "Good day", metadata: { a: "b" }, user: "ann" });
   assert.deepEqual(await responses.retrieve(made.id), made);
@@ -43,7 +43,7 @@ test("a response that is not stored cannot be retrieved", async (context) => {
   await assert.rejects(responses.retrieve(id), OpenAI.NotFoundError);
 });
 
-test("a stream is told again from its beginning, and behind any of its events", async (context) => {
+test("a stream is replayed from its beginning, and from after any of its events", async (context) => {
   const { responses } = await createClient(context);
   const told = await Array.fromAsync(await responses.create({ model, input: "one two three", stream: true }));
   const id = idOf(told);
@@ -56,7 +56,7 @@ test("a stream is told again from its beginning, and behind any of its events", 
   assert.equal((await followed.finalResponse()).output_text, "one two three");
 });
 
-test("a response in the background is queued, polled until it is done, and told as a stream", async (context) => {
+test("a background response is queued, polled until it is done, and replayed as a stream", async (context) => {
   const { responses } = await createClient(context);
   let response = await responses.create({ model, input: "SLEEP 20\nGood day", background: true });
   assert.equal(response.status, "queued");
@@ -74,7 +74,7 @@ test("a response in the background is queued, polled until it is done, and told 
   assert.equal(idOf(stream), response.id);
 });
 
-test("a response in the background is cancelled, once and again; any other cannot be", async (context) => {
+test("a background response can be cancelled, even twice; any other cannot", async (context) => {
   const { responses } = await createClient(context);
   const { id } = await responses.create({ model, input: "SLEEP 60000\nGood day", background: true });
   const cancelled = await responses.cancel(id);
@@ -97,7 +97,7 @@ test("the input of a response is listed, page by page", async (context) => {
   assert.deepEqual(texts, ["one", "two", "three"]);
 });
 
-test("the tokens of a request are counted, with what it goes on from", async (context) => {
+test("the tokens of a request are counted, including what it continues", async (context) => {
   const { responses } = await createClient(context);
   const short = await responses.inputTokens.count({ model, input: "Good day" });
   assert.equal(short.object, "response.input_tokens");
@@ -106,7 +106,7 @@ test("the tokens of a request are counted, with what it goes on from", async (co
   assert.ok(long.input_tokens > short.input_tokens + 50, `${short.input_tokens}, ${long.input_tokens}`);
 });
 
-test("a compacted conversation is what the user said and a summary, and goes on as input", async (context) => {
+test("a compacted conversation consists of the user's messages and a summary, and can be continued as input", async (context) => {
   const { responses } = await createClient(context);
   const { id } = await responses.create({ model, input: "my number is 7" });
   const compacted = await responses.compact({ model, previous_response_id: id });
@@ -116,7 +116,7 @@ test("a compacted conversation is what the user said and a summary, and goes on 
   assert.equal((await responses.create({ model, input, store: false })).output_text, "go on");
 });
 
-test("a conversation is made, changed, spoken in, listed and deleted", async (context) => {
+test("a conversation is created, changed, continued, listed and deleted", async (context) => {
   const { conversations, responses } = await createClient(context);
   const { id } = await conversations.create({ metadata: { topic: "tea" }, items: [{ role: "user", content: "one" }] });
   const changed = await conversations.update(id, { metadata: { topic: "coffee" } });
@@ -144,7 +144,7 @@ test("a conversation is made, changed, spoken in, listed and deleted", async (co
   await assert.rejects(responses.retrieve(spoken.id), OpenAI.NotFoundError);
 });
 
-test("a connection carries turn after turn, and what it does not store goes on there alone", async (context) => {
+test("a connection carries several turns, and what it does not store can be continued only there", async (context) => {
   const client = await createClient(context);
   const socket = new ResponsesWS(client);
   context.after(() => socket.close());

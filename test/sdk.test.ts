@@ -103,7 +103,7 @@ test("chat: parallel tool calls stream with their arguments in pieces", async (c
   assert.ok(pieces > 2, `${pieces} pieces`);
 });
 
-test("chat: parse gives structured output that satisfies its schema", async (context) => {
+test("chat: parse returns structured output that satisfies its schema", async (context) => {
   const client = await createClient(context);
   const completion = await client.chat.completions.parse({
     model,
@@ -168,7 +168,7 @@ test("responses: streamed tool calls", async (context) => {
   assert.deepEqual(call?.parsed_arguments, { city: "Oslo", days: 1 });
 });
 
-test("responses: parse gives structured output", async (context) => {
+test("responses: parse returns structured output", async (context) => {
   const client = await createClient(context);
   const response = await client.responses.parse({
     model,
@@ -215,7 +215,7 @@ test("the models are listed and each can be retrieved", async (context) => {
   await assert.rejects(client.models.retrieve("nope"), OpenAI.NotFoundError);
 });
 
-test("errors arrive as the classes that the client has for them", async (context) => {
+test("errors arrive as the client's own error classes", async (context) => {
   const { address } = await startChain(context);
   const good = { baseURL: `${address}/v1`, apiKey: token, maxRetries: 0 };
   const client = new OpenAI(good);
@@ -250,7 +250,7 @@ test("errors arrive as the classes that the client has for them", async (context
   );
 });
 
-test("a stream that breaks raises in the client, on both endpoints", async (context) => {
+test("a stream that fails raises in the client, on both endpoints", async (context) => {
   const client = await createClient(context);
   const content = "FAIL after 2\none two three four";
   const chat = client.chat.completions.stream({ model, messages: [{ role: "user", content }] });
@@ -259,7 +259,7 @@ test("a stream that breaks raises in the client, on both endpoints", async (cont
   await assert.rejects(responses.finalResponse(), OpenAI.APIError);
 });
 
-test("an upstream that refuses the gateway's key is told as the gateway's fault, without the key", async (context) => {
+test("an upstream that refuses the gateway's key is reported as the gateway's fault, without the key", async (context) => {
   const upstream = await startGateway(context, { adapters: { echo: { type: "echo" } } });
   const { address } = await startGateway(context, {
     adapters: { upstream: { type: "openai", base_url: `${upstream.address}/v1`, api_key: "sk-wrong-and-secret" } },

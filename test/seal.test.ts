@@ -6,7 +6,7 @@ import { createSeal } from "../src/seal.ts";
 const sealOf = createSeal(new Uint8Array(32).fill(1));
 const { seal, open, isOurs } = sealOf("alice");
 
-test("what was sealed is opened again, and shows nothing of itself meanwhile", () => {
+test("sealed text can be opened again, and reveals nothing while sealed", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme" }), (text) => {
       assert.equal(open(seal(text)), text);
@@ -16,19 +16,19 @@ test("what was sealed is opened again, and shows nothing of itself meanwhile", (
   assert.doesNotMatch(seal("The secret is out."), /secret/);
 });
 
-test("the same text is sealed in the same bytes, another one in others", () => {
+test("the same text is sealed to the same bytes, a different one to others", () => {
   assert.equal(seal("one"), seal("one"));
   assert.notEqual(seal("one").slice(18, 34), seal("two").slice(18, 34));
 });
 
-test("a key made of the same secret opens what was sealed before, another key does not", () => {
+test("a key made from the same secret opens what was sealed before, another key does not", () => {
   assert.equal(createSeal(new Uint8Array(32).fill(1))("alice").open(seal("one")), "one");
   const other = createSeal(new Uint8Array(32).fill(2))("alice");
   assert.equal(other.open(seal("one")), undefined);
   assert.equal(other.isOurs(seal("one")), false);
 });
 
-test("a key that came from elsewhere opens what was sealed with it, for its owner, and seals nothing", () => {
+test("an imported key opens what was sealed with it, for its owner, and seals nothing", () => {
   const other = createSeal(new Uint8Array(32).fill(2), [new Uint8Array(32).fill(3), new Uint8Array(32).fill(1)]);
   const { seal: sealOther, open: openOther, isOurs: isTheirs } = other("alice");
   assert.equal(openOther(seal("one")), "one");
@@ -39,7 +39,7 @@ test("a key that came from elsewhere opens what was sealed with it, for its owne
   assert.equal(open(sealOther("one")), undefined);
 });
 
-test("what was sealed for one owner another cannot open, but knows where it was sealed", () => {
+test("what was sealed for one owner cannot be opened by another, but its origin is recognised", () => {
   for (const name of ["bob", "", "alice2", "alic", "Alice"]) {
     const other = sealOf(name);
     assert.equal(other.open(seal("one")), undefined);
@@ -48,7 +48,7 @@ test("what was sealed for one owner another cannot open, but knows where it was 
   }
 });
 
-test("no two owners share a nonce, however their names and texts run together", () => {
+test("no two owners share a nonce, even if their names and texts concatenate to the same", () => {
   const nonceOf = (owner: string, text: string) => sealOf(owner).seal(text).slice(18, 34);
   const nonces = [
     ["a", "bc"],
@@ -61,16 +61,16 @@ test("no two owners share a nonce, however their names and texts run together", 
   assert.equal(new Set(nonces).size, nonces.length);
 });
 
-test("what was sealed before seals had owners is known, and not opened", () => {
+test("what was sealed before seals had owners is recognised, but not opened", () => {
   assert.equal(isOurs("portico1.AAAA"), true);
   assert.equal(isOurs("gAAAAABo"), false);
 });
 
-test("what is not ours, or was changed, is not opened and nothing is thrown", () => {
+test("foreign or modified text is not opened, and nothing is thrown", () => {
   const sealed = seal("one");
   for (let at = 0; at < sealed.length; at++) {
     const changed = sealed.slice(0, at) + (sealed[at] === "A" ? "B" : "A") + sealed.slice(at + 1);
-    // The last character may carry bits that mean nothing.
+    // The last character may contain unused bits.
     if (at < sealed.length - 1) assert.equal(open(changed), undefined, changed);
     assert.equal(open(sealed.slice(0, at)), undefined);
   }

@@ -1,4 +1,4 @@
-/** Spans, as an SDK of OpenTelemetry gathers them. */
+/** Spans, as an OpenTelemetry SDK collects them. */
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Server } from "node:http";
@@ -32,7 +32,7 @@ before(() => {
 after(() => trace.disable());
 beforeEach(() => exporter.reset());
 
-test("a request is a span in its caller's trace, and asking the model is one below it, whose name the model's server gets", async (context) => {
+test("a request is a span in its caller's trace, with a child span per attempt whose id the upstream receives", async (context) => {
   const { address, upstream, lines } = await open(context);
   const asked = await ask(address, { ...headers, traceparent, tracestate: "vendor=1" });
   assert.equal(asked.status, 200);
@@ -69,7 +69,7 @@ test("a request is a span in its caller's trace, and asking the model is one bel
   assert.equal(lines.find(({ path }) => path !== undefined)?.["traceId"], traceId);
 });
 
-test("without a caller's trace a request begins one, which its log line names", async (context) => {
+test("without a caller's trace a request starts one, and its log line has the id", async (context) => {
   const { address, upstream, lines } = await open(context);
   assert.equal((await ask(address, headers)).status, 200);
   const [request, attempt] = await spans(2);
@@ -79,7 +79,7 @@ test("without a caller's trace a request begins one, which its log line names", 
   assert.equal(lines.find(({ path }) => path !== undefined)?.["traceId"], request?.spanContext().traceId);
 });
 
-test("every attempt is a span of its own; a failure of ours is an error, and a caller's mistake is none", async (context) => {
+test("every attempt is a separate span; a failure of the gateway is an error, and a caller's mistake is not", async (context) => {
   const { address } = await open(context, (count) => (count < 2 ? 500 : 200), { times: 1, base_ms: 1 });
   assert.equal((await ask(address, headers)).status, 200);
   const [, failed, answered] = await spans(3);
@@ -101,7 +101,7 @@ test("every attempt is a span of its own; a failure of ours is an error, and a c
   assert.equal(told.attributes["error.type"], "adapter_error");
 });
 
-test("an SDK that makes no spans leaves the caller's trace as it is", async (context) => {
+test("an SDK that creates no spans leaves the caller's trace unchanged", async (context) => {
   const provider = trace.getTracerProvider();
   trace.disable();
   diag.setLogger({ verbose() {}, debug() {}, info() {}, warn() {}, error() {} });
@@ -121,7 +121,7 @@ test("an SDK that makes no spans leaves the caller's trace as it is", async (con
   );
 });
 
-test("a path that nobody knows gives its span no name of its own", async (context) => {
+test("the span of an unknown path has no name of its own", async (context) => {
   const { address } = await open(context);
   assert.equal((await fetch(`${address}/whatever/${token}`, { headers })).status, 404);
   const [span] = await spans(1);
@@ -152,7 +152,7 @@ test("each turn of a WebSocket is a span in the trace of its upgrade", async (co
   socket.close();
 });
 
-test("where the SDK makes a span of the request already, ours is a part of it", async (context) => {
+test("where the SDK already creates a span for the request, ours is its child", async (context) => {
   const { address } = await open(context);
   const undo = instrumentServers();
   context.after(undo);
@@ -165,7 +165,7 @@ test("where the SDK makes a span of the request already, ours is a part of it", 
 
 const outer = "1111111111111111";
 
-/** What packages that instrument HTTP do: a span is active while a server hears of a request. */
+/** What packages that instrument HTTP do: a span is active while a server handles a request. */
 function instrumentServers(): () => void {
   const storage = new AsyncLocalStorage<Context>();
   contexts.setGlobalContextManager({
@@ -191,7 +191,7 @@ function instrumentServers(): () => void {
   };
 }
 
-/** A gateway before a server that answers with these statuses. */
+/** A gateway in front of a server that answers with these statuses. */
 async function open(context: TestContext, statusOf: (count: number) => number = () => 200, retry?: object) {
   let count = 0;
   const upstream = await startUpstream((_, response) => {
@@ -223,7 +223,10 @@ function ask(address: string, sent: Record<string, string>, body: object = chat)
   return fetch(`${address}/v1/chat/completions`, { method: "POST", headers: sent, body: JSON.stringify(body) });
 }
 
-/** So many spans, as soon as they are there, in the order in which they began: of one millisecond, a request before what it asks for. */
+/**
+ * So many spans, as soon as they are there, in the order of their start: within one millisecond, a request before its
+ * attempts.
+ */
 async function spans(count: number) {
   while (exporter.getFinishedSpans().length < count) await new Promise((resolve) => void setImmediate(resolve));
   const toNumber = ([seconds, nanoseconds]: readonly [number, number]) => seconds * 1e9 + nanoseconds;

@@ -1,11 +1,11 @@
-/** Time as this process sees it: while the machine stands still, or works for others, this clock stands still too. */
+/** Time as this process sees it: while the machine is suspended or busy with others, this clock stops too. */
 
 const stepMs = 5;
 
-/** Starts a clock; stopping it tells the milliseconds, to the step. */
+/** Starts a clock; stopping it returns the milliseconds, to the step. */
 export function startStopwatch(): { stop(): number } {
   let steps = 0;
-  // However long a step was kept waiting, it comes once.
+  // However late a step is, it counts once.
   const timer = setInterval(() => (steps += 1), stepMs).unref();
   return {
     stop() {

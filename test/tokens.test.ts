@@ -10,10 +10,10 @@ const ready = createTokenCounter();
 
 suite("the token counter", () => {
   let count: (text: string) => number;
-  // Each request has a counter of its own, and so has each test.
+  // Each request has its own counter, and so has each test.
   beforeEach(async () => void (count = await ready()));
 
-  test("counts so much of a request, and takes the length of the rest for its measure", () => {
+  test("counts a limited part of a request, and estimates the rest by its length", () => {
     const words = "one two three four five ".repeat(2_000);
     const first = count(words);
     for (let times = 0; times < 10; times++) count(`${times} ${words}`);
@@ -29,11 +29,11 @@ suite("the token counter", () => {
     assert.equal(count("Hello, world!"), 4);
   });
 
-  test("takes the names of control tokens for text", () => {
+  test("treats the names of control tokens as text", () => {
     assert.equal(count("<|endoftext|>"), 7);
   });
 
-  test("is close for long texts, whether it reads all of them or only stretches", () => {
+  test("is close for long texts, whether it reads all of them or only samples", () => {
     const page = readFileSync(new URL("../README.md", import.meta.url), "utf8");
     assert.ok(page.length > 2_000);
     assertClose(count(page), countTokens(page), 0.02);
@@ -41,13 +41,13 @@ suite("the token counter", () => {
     assertClose(count(book), countTokens(book), 0.02);
   });
 
-  test("says the same when it has seen the text before", () => {
+  test("returns the same for a text it has seen before", () => {
     const text = "so it goes ".repeat(1_000);
     assert.equal(count(text), count(text));
     assert.equal(count(text), 3_001);
   });
 
-  test("never finds more tokens than bytes, and some in every text", () => {
+  test("never finds more tokens than bytes, and at least one in every text", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(0x10ffff), { maxLength: 1_000, size: "max" }), (codes) => {
         const text = String.fromCodePoint(...codes);
@@ -68,7 +68,7 @@ suite("the token counter", () => {
     ["halves of characters", "\ud800", 1 / 8],
     ["capitals", "QWXZJK", 0.8],
   ] as const) {
-    test(`counts a long run of ${name} in a moment, and a much longer one in the same time`, () => {
+    test(`counts a long run of ${name} quickly, and a much longer one in the same time`, () => {
       for (const length of [60_000, 12_000_000]) {
         const text = unit.repeat(length / unit.length);
         const begun = worked();
@@ -80,7 +80,7 @@ suite("the token counter", () => {
     });
   }
 
-  test("cuts no character in two", () => {
+  test("splits no character in two", () => {
     const odd = `a${"😀".repeat(300)}`;
     assert.equal(count(odd), countTokens(odd));
   });

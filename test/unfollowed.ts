@@ -1,6 +1,6 @@
 /**
- * Lets node:test follow tests, timers and sockets, but not every promise, which takes a tenth of all the time. A rejection that
- * nobody handles still fails the run; it is only not told of which test it is.
+ * Lets node:test track tests, timers and sockets, but not every promise, which takes a tenth of all the time. An
+ * unhandled rejection still fails the run; only its test is not named.
  */
 import { type AsyncHook, createHook } from "node:async_hooks";
 

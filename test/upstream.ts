@@ -1,4 +1,4 @@
-/** A loopback server that plays an upstream: it answers by a script, and remembers what it was asked. */
+/** A loopback server that acts as an upstream: it answers by a script, and records what it received. */
 import { once } from "node:events";
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -75,7 +75,7 @@ export function answerJson(body: unknown, status = 200, headers: Record<string, 
   };
 }
 
-/** A script that answers with server-sent events, `[DONE]` last; strings go out as they are, all else as JSON. */
+/** A script that answers with server-sent events, `[DONE]` last; strings are sent unchanged, all else as JSON. */
 export function answerEvents(...events: readonly unknown[]): Script {
   return (_, response) => {
     beginEvents(response);

@@ -1,4 +1,4 @@
-/** What the thread has worked so far, in ms: a machine that is busy with others takes longer, but does no more. */
+/** The CPU time of this thread so far, in ms: on a busy machine work takes longer, but needs no more CPU time. */
 export function worked(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
