@@ -2,6 +2,7 @@
 import { setImmediate as hop } from "node:timers/promises";
 import type { Delta } from "../../../src/core/delta.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
+import type { Peers } from "../../../src/core/peers.ts";
 import type { Adapter } from "../../../src/core/ports.ts";
 import type { SessionStore } from "../../../src/core/store.ts";
 import type { Turn } from "../../../src/core/turn.ts";
@@ -111,7 +112,14 @@ export function createTroubledStore(store: SessionStore, trouble: Trouble, onCal
 }
 
 /** None of these is a call that a turn waits for. */
-const untouched = new Set(["exportRecords", "close", "tell", "hear", "onCalledOff"]);
+const immediate: readonly (keyof SessionStore | keyof Peers)[] = [
+  "exportRecords",
+  "close",
+  "publish",
+  "subscribe",
+  "onCancel",
+];
+const untouched = new Set<string>(immediate);
 
 function withTrouble<Some extends object>(some: Some, trouble: Trouble, onCall: OnCall): Some {
   const entries = Object.entries(some).map(([name, value]): [string, unknown] => {
