@@ -13,7 +13,7 @@ import { makeOnce } from "../core/lazy.ts";
 export function createConsole() {
   const reading = makeOnce(readFiles);
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    if (!request.terms.settings.console) {
+    if (!request.terms.console) {
       throw new GatewayError(
         "endpoint_disabled",
         'The console is disabled. The operator can enable it with "gateway.http.console": true.',

@@ -4,8 +4,8 @@ import { isOperators } from "./router.ts";
 
 /** Opens endpoints to pages the operator names, operator routes to none. Returns whether it answered a preflight. */
 export function applyCors(request: FastifyRequest, reply: FastifyReply): boolean {
-  const { method, headers, terms } = request;
-  const { corsOrigins } = terms.settings;
+  const { method, headers } = request;
+  const { corsOrigins } = request.terms;
   if (corsOrigins.length === 0) return false;
   // A cache must not serve one page's answer to another.
   reply.header("vary", "Origin");

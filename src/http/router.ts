@@ -76,7 +76,7 @@ function addRoute(app: FastifyInstance, route: Route, find: FindRoute): void {
   const check = (request: FastifyRequest, reply: FastifyReply): void => {
     // Fastify takes a trailing slash, or a name that only has other methods, for a parameter.
     if (request.route !== route) refuseUnrouted(find, request, reply);
-    if (endpoints.length > 0) checkToken(endpoints, request.token, request.terms.settings);
+    if (endpoints.length > 0) checkToken(endpoints, request.token, request.terms.endpoints);
     if (route.needsNoBody !== true) checkLength(request);
   };
   for (const [method, handler] of Object.entries(methods)) {
@@ -145,11 +145,7 @@ export function isOperators({ route }: FastifyRequest): boolean {
 }
 
 /** Throws unless the token opens a wanted endpoint; one that is wanted alone must also be enabled. */
-export function checkToken(
-  wanted: readonly Endpoint[],
-  token: Token,
-  { endpoints: enabled }: Pick<HttpSettings, "endpoints">,
-): void {
+export function checkToken(wanted: readonly Endpoint[], token: Token, enabled: HttpSettings["endpoints"]): void {
   if (!opensAny(token, wanted)) {
     const own = "a token from gateway.http.tokens whose endpoints include it";
     const remedy = wanted.includes("operator")

@@ -150,8 +150,7 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
 }
 
 /** Where the caller may send a turn: the enabled endpoints that its token opens. */
-function openEndpoints({ token, terms }: FastifyRequest): readonly string[] {
-  const { endpoints } = terms.settings;
+function openEndpoints({ token, terms: { endpoints } }: FastifyRequest): readonly string[] {
   return (["chat", "responses"] as const).flatMap((name) =>
     endpoints[name] && token.opens.has(name) ? [endpointPaths[name]] : [],
   );

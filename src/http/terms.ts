@@ -23,8 +23,7 @@ export interface Decisions {
   readonly protocols: { readonly chat: Protocol; readonly responses: ResponsesProtocol };
 }
 
-export interface Terms
-  extends Decisions, Pick<HttpSettings, "hints" | "limits">, Omit<SharedParts, "failures" | "buckets"> {
+export interface Terms extends HttpSettings, Omit<Decisions, "settings">, Omit<SharedParts, "failures" | "buckets"> {
   readonly guard: Guard;
   readonly rate: RateLimit;
 }
@@ -47,13 +46,11 @@ export interface SharedParts {
 }
 
 export function toTerms({ settings, protocols }: Decisions, { failures, buckets, ...lasting }: SharedParts): Terms {
-  const { tokens, hints, limits } = settings;
+  const { tokens, limits } = settings;
   return {
     ...lasting,
-    settings,
+    ...settings,
     protocols,
-    hints,
-    limits,
     guard: createGuard(tokens, limits.maxAuthFailuresPerMinute, lasting.now, failures),
     rate: createRateLimit(limits.rate, lasting.now, buckets),
   };

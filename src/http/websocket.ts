@@ -36,12 +36,10 @@ export function createWebSockets(current: () => Terms): WebSockets {
 
   return {
     isUpgrade: (incoming) =>
-      asksForWebSocket(incoming) &&
-      current().settings.webSocket.enabled &&
-      toRouteUrl(incoming.url).split("?", 1)[0] === path,
+      asksForWebSocket(incoming) && current().webSocket.enabled && toRouteUrl(incoming.url).split("?", 1)[0] === path,
     install: upgrades.attach,
     check(request, reply) {
-      const { enabled, maxConnections } = current().settings.webSocket;
+      const { enabled, maxConnections } = current().webSocket;
       if (!enabled) {
         reply.headers({ upgrade: "HTTP/1.1", connection: "upgrade" });
         throw switchedOff();

@@ -45,7 +45,7 @@ const maxTimerMs = 2_147_483_647;
 
 /** `current` is read for every turn: the terms may change while the connection lasts. */
 export function openConnection(current: () => Terms, socket: WebSocket, request: FastifyRequest): Connection {
-  const { limits, settings, now, journal, arrivals, held, remembered } = current();
+  const { limits, webSocket, now, journal, arrivals, held, remembered } = current();
   const { owner } = request.token;
   const memories = createLaneMemories(limits.maxBodyBytes, () => remembered.hold(owner));
   const writer = createFrameWriter(socket, request.raw.socket, limits);
@@ -132,7 +132,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
 
   const arriving = countArriving(request.raw.socket, arrivals, abandon);
   const heartbeat = startHeartbeat(socket, request.raw.socket, writer, limits.heartbeatMs, now);
-  const { maxMinutes } = settings.webSocket;
+  const { maxMinutes } = webSocket;
   const lifeMs = Math.min(maxMinutes * minuteMs, maxTimerMs);
   const life = setTimeout(() => retire(timeIsOver(maxMinutes)), lifeMs);
 

@@ -72,10 +72,10 @@ export async function answerFrame(
 export const frameMethod = "response.create";
 
 /** A connection was admitted on earlier terms; each of its turns needs the current ones. */
-function admitTurn({ headers, ip }: FastifyRequest, { settings, guard, rate, turns }: Terms): Token {
+function admitTurn({ headers, ip }: FastifyRequest, { endpoints, webSocket, guard, rate, turns }: Terms): Token {
   const token = guard.admit(headers, ip);
-  checkToken(["responses"], token, settings);
-  if (!settings.webSocket.enabled) throw switchedOff();
+  checkToken(["responses"], token, endpoints);
+  if (!webSocket.enabled) throw switchedOff();
   if (turns.draining) throw drainingError();
   rate.take(token);
   return token;
