@@ -13,7 +13,7 @@ const fixed: Readonly<Record<string, (config: Config) => unknown>> = {
   "gateway.http.port": ({ http }) => http.port,
   "gateway.http.socket_mode": ({ http }) => http.socketMode,
   // If both are off, nothing listens.
-  "gateway.http.endpoints": ({ http: { endpoints } }) => endpoints.compatChat || endpoints.compatResponses,
+  "gateway.http.endpoints": ({ http: { endpoints } }) => endpoints.chat || endpoints.responses,
   "gateway.http.limits.headers_timeout_ms": ({ http }) => http.limits.headersTimeoutMs,
   "gateway.sessions.store": ({ sessions }) => sessions.store,
 };

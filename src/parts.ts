@@ -22,42 +22,22 @@ export function toLimits({ http, sessions }: Config): GatewayLimits {
 }
 
 /** The settings of the front door. */
-export function toHttpSettings(config: Config): HttpSettings {
-  const { http } = config;
-  return {
-    listen: http.bind.startsWith("unix:")
-      ? { path: http.bind.slice("unix:".length), mode: Number.parseInt(http.socketMode, 8) }
-      : { host: http.bind, port: http.port },
-    endpoints: { chat: http.endpoints.compatChat, responses: http.endpoints.compatResponses },
-    console: http.console,
-    tokens: toTokens(config),
-    hints: config.sessions.hints,
-    corsOrigins: http.cors.origins,
-    webSocket: http.webSocket,
-    limits: http.limits,
-  };
+export function toHttpSettings({ auth, http: { authToken, ...http }, sessions }: Config): HttpSettings {
+  const tokens = [...toUnnamedTokens(auth.token, authToken), ...http.tokens];
+  return { ...http, tokens, hints: sessions.hints };
 }
 
 /** Changing an unnamed token loses no session: all of them share this owner. */
 export const unnamedOwner = "default";
 
-/** The configuration's names of endpoints. */
-const endpointsOf = { compat_chat: "chat", compat_responses: "responses", metrics: "metrics" } as const;
+/** If the endpoints have a token of their own, the general one does not open them. */
+function toUnnamedTokens(general: string | undefined, ofEndpoints: string | undefined): readonly Token[] {
+  return [
+    ...toUnnamedToken(general, ofEndpoints === undefined ? ["operator", "chat", "responses"] : ["operator"]),
+    ...toUnnamedToken(ofEndpoints, ["chat", "responses"]),
+  ];
+}
 
-function toTokens(config: Config): readonly Token[] {
-  const { auth, http } = config;
-  const tokens: Token[] = [];
-  if (auth.token !== undefined) {
-    const opens: readonly Endpoint[] = http.authToken === undefined ? ["operator", "chat", "responses"] : ["operator"];
-    tokens.push({ owner: unnamedOwner, sha256: toDigest(auth.token), opens: new Set(opens) });
-  }
-  if (http.authToken !== undefined) {
-    tokens.push({ owner: unnamedOwner, sha256: toDigest(http.authToken), opens: new Set(["chat", "responses"]) });
-  }
-  for (const { name, sha256, expiresAt, endpoints, rate, maxConcurrentTurns } of http.tokens) {
-    const opens = endpoints.map((endpoint) => endpointsOf[endpoint]);
-    const own = { expiresAt, rate, maxConcurrentTurns };
-    tokens.push({ owner: name, sha256: Buffer.from(sha256, "hex"), opens: new Set(opens), ...own });
-  }
-  return tokens;
+function toUnnamedToken(token: string | undefined, opens: readonly Endpoint[]): readonly Token[] {
+  return token === undefined ? [] : [{ owner: unnamedOwner, sha256: toDigest(token), opens: new Set(opens) }];
 }

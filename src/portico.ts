@@ -124,9 +124,9 @@ async function open(config: Config, surroundings: Surroundings, closers: Closer[
   closers.push(async () => keyring.close());
 
   const responses = createResponsesProtocol({ seal: keyring.sealOf });
-  const { compatChat, compatResponses } = config.http.endpoints;
+  const { endpoints } = config.http;
   const door =
-    compatChat || compatResponses
+    endpoints.chat || endpoints.responses
       ? createDoor({
           ...toDecisions(config, responses),
           gateway,

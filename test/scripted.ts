@@ -109,7 +109,9 @@ export function createBox(context: TestContext, script: Script, options: BoxOpti
   });
   const door = createDoor({
     settings: {
-      listen: { host: "127.0.0.1", port: 0 },
+      bind: "127.0.0.1",
+      port: 0,
+      socketMode: "600",
       endpoints: { chat: true, responses: true },
       tokens: [toToken(token)],
       hints: [{ type: "header", name: "x-session-id" }, { type: "user" }],

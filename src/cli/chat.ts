@@ -135,7 +135,7 @@ const comesLater: ReadonlySet<string> = new Set(["adapter_timeout", "adapter_rat
 
 /** The gateway's address, if it answers. Whoever merely has its port does not get the token. */
 async function findGateway({ http, sessions }: Config, terminal: Terminal): Promise<string | undefined> {
-  if (!http.endpoints.compatChat && !http.endpoints.compatResponses) return undefined;
+  if (!http.endpoints.chat && !http.endpoints.responses) return undefined;
   const { probeGateway, toAddress } = await import("./probe.ts");
   const address = toAddress(http);
   if (address === undefined || (await probeGateway(address)) !== "gateway") return undefined;

@@ -128,11 +128,11 @@ async function change(gateway: OpenGateway, settings: Settings, terminal: Termin
 
 function describeStart({ running: { address }, settings }: OpenGateway, { env }: Terminal): string {
   const { config, reason, storedToken } = settings;
-  const {
-    console: hasConsole,
-    endpoints: { compatChat, compatResponses },
-  } = config.http;
-  const paths = [...(compatChat ? ["/v1/chat/completions"] : []), ...(compatResponses ? ["/v1/responses"] : [])];
+  const { console: hasConsole, endpoints } = config.http;
+  const paths = [
+    ...(endpoints.chat ? ["/v1/chat/completions"] : []),
+    ...(endpoints.responses ? ["/v1/responses"] : []),
+  ];
   const lines = [
     address === undefined
       ? `Portico ${readVersion()} is running. No endpoint is on, so no listener is open.`

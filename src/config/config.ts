@@ -37,28 +37,34 @@ export function toConfig({ gateway }: PlacedFile, file: string | undefined) {
   } as const;
 }
 
-function toHttp({ websocket, tokens, limits, ...others }: Gateway["http"]) {
+function toHttp({ endpoints, tokens, limits, cors, websocket, ...others }: Gateway["http"]) {
   const { requestsPerMinute, burst, ...bounds } = limits;
   const named: readonly ReturnType<typeof toNamedToken>[] = tokens.map(toNamedToken);
   return {
     ...others,
-    webSocket: websocket,
+    endpoints: { chat: endpoints.compatChat, responses: endpoints.compatResponses },
     tokens: named,
     limits: { ...bounds, rate: toRate(requestsPerMinute, burst) },
+    corsOrigins: cors.origins,
+    webSocket: websocket,
   } as const;
 }
 
 /** A named token, e.g. of one app: its name owns what is made with it. */
 function toNamedToken({ name, token = "", sha256, expiresAt, endpoints = endpointNames, limits }: TokenShape) {
+  // Not a Buffer, of which a program that embeds Portico may have no type.
+  const digest: Uint8Array = sha256 === undefined ? hash("sha256", token, "buffer") : Buffer.from(sha256, "hex");
   return {
-    name,
-    sha256: sha256?.toLowerCase() ?? hash("sha256", token, "hex"),
+    owner: name,
+    sha256: digest,
+    opens: new Set(endpoints.map((key) => endpointsOf[key])),
     expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt),
-    endpoints,
     rate: toRate(limits.requestsPerMinute, limits.burst),
     maxConcurrentTurns: limits.maxConcurrentTurns,
   } as const;
 }
+
+const endpointsOf = { compat_chat: "chat", compat_responses: "responses", metrics: "metrics" } as const;
 
 /** A token bucket: requests per minute, and how many at once. Undefined: no limit. */
 function toRate(requestsPerMinute: number | undefined, burst: number | undefined) {

@@ -10,7 +10,7 @@ export type Endpoint = "chat" | "responses" | "metrics" | "operator";
 export interface Token {
   /** Sessions belong to the owner, whatever the token's value is today. */
   readonly owner: string;
-  readonly sha256: Buffer;
+  readonly sha256: Uint8Array;
   readonly opens: ReadonlySet<Endpoint>;
   readonly expiresAt?: Date | undefined;
   readonly rate?: Rate | undefined;

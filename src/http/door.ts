@@ -128,7 +128,7 @@ export function createDoor(parts: DoorParts): Door {
   addRoutes(app, routes, findRoute);
 
   return {
-    listen: () => listen(app, settings.listen),
+    listen: () => listen(app, settings),
     change(decisions) {
       terms = toTerms(decisions, lasting);
     },

@@ -58,11 +58,11 @@ function compileNothing(): never {
 }
 
 /** Accepts connections; returns the address. */
-export async function listen(app: FastifyInstance, place: HttpSettings["listen"]): Promise<string> {
-  if (!("path" in place)) return app.listen({ ...place, backlog: 4096 });
-  const { path, mode } = place;
+export async function listen(app: FastifyInstance, { bind, port, socketMode }: HttpSettings): Promise<string> {
+  if (!bind.startsWith("unix:")) return app.listen({ host: bind, port, backlog: 4096 });
+  const path = bind.slice("unix:".length);
   await removeDeadSocket(path);
   await app.listen({ path });
-  chmodSync(path, mode); // whoever connected before still needs a token
-  return `unix:${path}`;
+  chmodSync(path, socketMode); // whoever connected before still needs a token
+  return bind;
 }

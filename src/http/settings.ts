@@ -1,8 +1,12 @@
-/** The settings of the front door. */
+/** The settings of the front door: what it reads of the configuration, which it may not import. */
 import type { Token } from "./auth.ts";
 
 export interface HttpSettings {
-  readonly listen: { readonly host: string; readonly port: number } | { readonly path: string; readonly mode: number };
+  /** An address, or `unix:` and the path of a socket. */
+  readonly bind: string;
+  readonly port: number;
+  /** Octal digits. */
+  readonly socketMode: string;
   readonly endpoints: { readonly chat: boolean; readonly responses: boolean };
   /** Whether the page for the browser is served. */
   readonly console: boolean;

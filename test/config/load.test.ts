@@ -20,7 +20,7 @@ test("The specification's configuration is complete with bind, port, auth_token 
   });
   assert.equal(config.http.port, 8080);
   assert.equal(config.http.authToken, longToken);
-  assert.deepEqual(config.http.endpoints, { compatChat: true, compatResponses: false });
+  assert.deepEqual(config.http.endpoints, { chat: true, responses: false });
 });
 
 test("A file with only a token gets every default.", async () => {
@@ -34,7 +34,7 @@ test("A file with only a token gets every default.", async () => {
       port: 8600,
       socketMode: "600",
       authToken: longToken,
-      endpoints: { compatChat: false, compatResponses: false },
+      endpoints: { chat: false, responses: false },
       console: false,
       tokens: [],
       limits: {
@@ -55,7 +55,7 @@ test("A file with only a token gets every default.", async () => {
         maxAuthFailuresPerMinute: 10,
         drainTimeoutMs: 30_000,
       },
-      cors: { origins: [] },
+      corsOrigins: [],
       exposeReasoning: false,
       webSocket: { enabled: true, maxConnections: 1_000, maxMinutes: 60 },
     },
@@ -102,7 +102,7 @@ test("A file with only a token gets every default.", async () => {
 
 test("Without a file both endpoints and the console are enabled, and the data folder is in the current one.", async () => {
   const { config } = await loadConfig({ folder: "/home/me", generatedToken: longToken }, surroundings());
-  assert.deepEqual(config.http.endpoints, { compatChat: true, compatResponses: true });
+  assert.deepEqual(config.http.endpoints, { chat: true, responses: true });
   assert.equal(config.http.console, true);
   assert.deepEqual(
     [config.file, config.dataDir, config.auth.token, config.http.bind],
@@ -153,7 +153,7 @@ test("Comments and trailing commas are allowed, and // inside a string is text."
     { /* a
          comment */ "gateway": { "http": { "auth_token": "http://0123456789abcdef", "cors": { "origins": ["https://a.example",], }, }, }, } // last`);
   assert.equal(config.http.authToken, "http://0123456789abcdef");
-  assert.deepEqual(config.http.cors.origins, ["https://a.example"]);
+  assert.deepEqual(config.http.corsOrigins, ["https://a.example"]);
 });
 
 test("A syntax error after a multi-line comment is reported with the correct line and column.", async () => {
@@ -173,18 +173,18 @@ test("A named token is stored as its digest, opens every endpoint by default, an
   );
   assert.deepEqual(config.http.tokens, [
     {
-      name: "one",
-      sha256: "1c5028c71b493a5f2394cd33fd471edbc3411c95f7fd6e561dfa4770c33a32df",
+      owner: "one",
+      sha256: Buffer.from("1c5028c71b493a5f2394cd33fd471edbc3411c95f7fd6e561dfa4770c33a32df", "hex"),
+      opens: new Set(["chat", "responses"]),
       expiresAt: undefined,
-      endpoints: ["compat_chat", "compat_responses"],
       rate: { requestsPerMinute: 60, burst: 60 },
       maxConcurrentTurns: 5,
     },
     {
-      name: "two",
-      sha256: sha256.toLowerCase(),
+      owner: "two",
+      sha256: Buffer.alloc(32, 0xab),
+      opens: new Set(["chat"]),
       expiresAt: new Date("2030-01-31T00:00:00Z"),
-      endpoints: ["compat_chat"],
       rate: undefined,
       maxConcurrentTurns: undefined,
     },

@@ -47,7 +47,9 @@ async function open(
     ...wanted.operator,
   };
   const settings = {
-    listen: { host: "127.0.0.1", port: 0 },
+    bind: "127.0.0.1",
+    port: 0,
+    socketMode: "600",
     endpoints: { chat: true, responses: true },
     tokens: [toToken(general, { opens: new Set(["operator"]) }), toToken(forHttp), toToken(named, { owner: "an-app" })],
     hints: [],

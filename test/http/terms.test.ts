@@ -15,7 +15,9 @@ import { dial, refusalOf, textOf } from "./websocket-client.ts";
 function decide(settings: Partial<HttpSettings> = {}, limits: Partial<HttpLimits> = {}): Decisions {
   return {
     settings: {
-      listen: { host: "127.0.0.1", port: 0 },
+      bind: "127.0.0.1",
+      port: 0,
+      socketMode: "600",
       endpoints: { chat: true, responses: true },
       tokens: [toToken(token)],
       hints: [{ type: "header", name: "x-session-id" }, { type: "user" }],

@@ -10,7 +10,7 @@ import type { ChatBackend } from "./backend.ts";
 export async function openLocal(config: Config, naming: Hint | undefined): Promise<ChatBackend> {
   const portico = await createPortico({
     ...config,
-    http: { ...config.http, endpoints: { compatChat: false, compatResponses: false } },
+    http: { ...config.http, endpoints: { chat: false, responses: false } },
     // The log would mix with the talk.
     log: { level: "error" },
   });

@@ -17,7 +17,7 @@ const about = "port";
 /** A port held by our own gateway is ok. */
 export async function judgePort(config: Config): Promise<Finding> {
   const { http } = config;
-  if (!http.endpoints.compatChat && !http.endpoints.compatResponses) {
+  if (!http.endpoints.chat && !http.endpoints.responses) {
     const remedy = "enable one in gateway.http.endpoints if clients are to connect";
     return warning(about, `no endpoint is on, so no listener is opened; ${remedy}`);
   }
