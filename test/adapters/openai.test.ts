@@ -424,6 +424,39 @@ test("a whole answer has a time limit and a size limit, a stream has neither", a
   assert.equal((await collect(slow.adapter, true)).length, 2);
 });
 
+test("the responses wire counts input tokens, where the upstream can, from what a count may be told", async () => {
+  await using both = await startBoth(answerJson({ object: "response.input_tokens", input_tokens: 11 }), {
+    wire: "responses",
+  });
+  const { adapter, server } = both;
+  const fields = { temperature: 1, store: true, reasoning: { effort: "low" }, text: { verbosity: "low" } };
+  const settings = { tools: [], instructions: "Be kind.", native: { dialect: "responses", fields } } as const;
+  const count = () => adapter.countTokens!({ ...turnOf(true), settings }, new AbortController().signal);
+  assert.equal(await count(), 11);
+  const [{ path, json, headers }] = server.received as [(typeof server.received)[number]];
+  assert.deepEqual([path, headers.authorization], ["/v1/responses/input_tokens", `Bearer ${apiKey}`]);
+  assert.deepEqual(json, {
+    model: "model-1",
+    instructions: "Be kind.",
+    input: [{ type: "message", role: "user", content: "Hello" }],
+    reasoning: { effort: "low" },
+    text: { verbosity: "low" },
+  });
+  for (const status of [404, 405, 501]) {
+    server.script = answerJson({ detail: "Not Found" }, status);
+    assert.equal(await count(), undefined);
+  }
+  server.script = answerJson({ error: { message: "No such model.", code: "model_not_found" } }, 400);
+  assert.equal(await count(), undefined);
+  server.script = answerJson({ error: "Unexpected endpoint or method." });
+  assert.equal(await count(), undefined);
+  server.script = answerJson({ error: { message: "Slow down." } }, 429);
+  await assert.rejects(count(), { code: "adapter_rate_limit", message: "Slow down." });
+  const chat = createOpenai({ base_url: server.url }, {});
+  assert.equal(chat.countTokens, undefined);
+  await chat.close?.();
+});
+
 test("the models are those that the upstream lists", async () => {
   await using both = await startBoth(answerJson({ object: "list", data: [{ id: "a" }, { id: "b" }, {}, null] }));
   assert.deepEqual(await both.adapter.models?.(), ["a", "b"]);

@@ -8,15 +8,22 @@ import type { Complete } from "../../core/schema.ts";
 import type { Turn } from "../../core/turn.ts";
 import { createIsCustom } from "../custom.ts";
 import { type Scrub, createScrubber } from "../http/refusal.ts";
-import { type Upstream, type UpstreamResponse, createUpstream, headerOf } from "../http/upstream.ts";
+import {
+  type Upstream,
+  type UpstreamRequest,
+  type UpstreamResponse,
+  createUpstream,
+  headerOf,
+} from "../http/upstream.ts";
 import { readStart, readWhole } from "../http/whole.ts";
+import { isCount, isObject, parseJson } from "../json.ts";
 import { defineAdapter } from "../type.ts";
 import * as chat from "./chat/reply.ts";
 import { type ServerOptions, writeRequest as writeChatRequest } from "./chat/request.ts";
 import { toCause, toRefusal } from "./failure.ts";
 import { readModelNames, requireJson } from "./json.ts";
 import * as responses from "./responses/reply.ts";
-import { writeRequest as writeResponsesRequest } from "./responses/request.ts";
+import { writeCountRequest, writeRequest as writeResponsesRequest } from "./responses/request.ts";
 import type { ReplyReader } from "./stream.ts";
 import type { options } from "./options.ts";
 
@@ -24,6 +31,8 @@ import type { options } from "./options.ts";
 interface Wire {
   readonly path: string;
   writeRequest(turn: Turn, tell: Tell | undefined, options: ServerOptions): string;
+  /** Absent: it has no way to count tokens. */
+  readonly writeCountRequest?: (turn: Turn) => string;
   /** `isCustom`: that function stands in for a custom tool; `choices`: how many were requested. */
   createReplyReader(scrub: Scrub, isCustom?: IsCustom, choices?: number): ReplyReader;
   readWholeReply(body: string, scrub: Scrub, isCustom?: IsCustom, choices?: number): readonly Delta[];
@@ -41,6 +50,7 @@ const wires: Readonly<Record<Dialect, Wire>> = {
   responses: {
     path: "/responses",
     writeRequest: writeResponsesRequest,
+    writeCountRequest,
     createReplyReader: responses.createReplyReader,
     readWholeReply: responses.readWholeReply,
   },
@@ -64,6 +74,7 @@ export function createOpenai(
     max_response_bytes: maxBytes,
   } = chosen;
   const wire = wires[dialect];
+  const { writeCountRequest: writeCount } = wire;
   const headers = toHeaders(chosen);
   const scrub = createScrubber([chosen.api_key ?? "", ...Object.values(chosen.headers ?? {})]);
   const upstream = createUpstream({
@@ -109,6 +120,13 @@ export function createOpenai(
         response.leave();
       }
     },
+    countTokens:
+      writeCount &&
+      ((turn, signal) => {
+        const path = `${wire.path}/input_tokens`;
+        const body = writeCount(turn);
+        return readCount(upstream, { method: "POST", path, headers, body, totalMs }, scrub, signal);
+      }),
     models: () => readModels(upstream, headers, scrub),
     close: () => upstream.close(),
   };
@@ -161,6 +179,33 @@ async function readModels(
     response.leave();
   }
 }
+
+/** Undefined if the upstream cannot count, or not for this model. */
+async function readCount(
+  upstream: Upstream,
+  request: UpstreamRequest,
+  scrub: Scrub,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const response = await upstream.send(request, signal);
+  try {
+    if (withoutRoute.has(response.status)) return undefined;
+    if (response.status !== 200) {
+      const refusal = await toRefusal(response, scrub);
+      if (refusal.wireCode === "model_not_found") return undefined;
+      throw refusal;
+    }
+    // Some servers answer any path with 200, and an error.
+    const body = parseJson(await readWhole(response, 64 * 1024, scrub));
+    const tokens = isObject(body) ? body["input_tokens"] : undefined;
+    return isCount(tokens) ? tokens : undefined;
+  } finally {
+    response.leave();
+  }
+}
+
+/** 405: it takes `input_tokens` for the id of a response. */
+const withoutRoute: ReadonlySet<number> = new Set([404, 405, 501]);
 
 function contentTypeOf(response: UpstreamResponse): string {
   const [type = ""] = (headerOf(response, "content-type") ?? "").split(";", 1);

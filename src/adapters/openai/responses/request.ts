@@ -10,10 +10,33 @@ import { commonSettings, nativeSettings } from "../native.ts";
 import { writeItems } from "./items.ts";
 
 export function writeRequest(turn: Turn, tell?: Tell): string {
+  return JSON.stringify(toBody(turn, tell));
+}
+
+/** A request to count the input tokens of another, of which it takes only some fields. */
+export function writeCountRequest(turn: Turn): string {
+  const body = toBody(turn, undefined);
+  return JSON.stringify(Object.fromEntries(counted.map((name) => [name, body[name]])));
+}
+
+const counted = [
+  "model",
+  "instructions",
+  "input",
+  "tools",
+  "tool_choice",
+  "parallel_tool_calls",
+  "reasoning",
+  "text",
+  "personality",
+  "truncation",
+];
+
+function toBody(turn: Turn, tell: Tell | undefined): JsonObject {
   const { settings } = turn;
   const native = nativeSettings(settings, "responses");
   const written = native ?? writeSettings(settings, tell);
-  return JSON.stringify({
+  return {
     ...written,
     model: turn.model,
     instructions: settings.instructions,
@@ -22,7 +45,7 @@ export function writeRequest(turn: Turn, tell?: Tell): string {
     store: false,
     stream: turn.stream ? true : undefined,
     stream_options: turn.stream ? written["stream_options"] : undefined,
-  });
+  };
 }
 
 /**
