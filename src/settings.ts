@@ -32,11 +32,8 @@ type Written<Value> = Value extends string
   : Value extends readonly (infer Each)[]
     ? readonly Written<Each>[]
     : Value extends object
-      ? { readonly [Key in keyof Value]: Written<Value[Key]> | Secret<Key, Value[Key]> | Absent<Value, Key> }
+      ? { readonly [Key in keyof Value]: Written<Value[Key]> | Secret<Key, Value[Key]> }
       : Value;
-
-/** Optional keys may also be undefined. */
-type Absent<Value, Key extends keyof Value> = Partial<Pick<Value, Key>> extends Pick<Value, Key> ? undefined : never;
 
 type Text<Words extends string> = string extends Words ? Words : Words | `${string}$\{${string}}${string}`;
 

@@ -64,7 +64,7 @@ interface Scalars {
 type ObjectOf<Properties, Present, In extends State> = {
   [Key in keyof Properties as Key extends Present ? Key : never]: ValueOf<Properties[Key], In>;
 } & {
-  [Key in keyof Properties as Key extends Present ? never : Key]?: ValueOf<Properties[Key], In>;
+  [Key in keyof Properties as Key extends Present ? never : Key]?: ValueOf<Properties[Key], In> | undefined;
 };
 
 type PresentKeys<S, Properties, In extends State> =
