@@ -1,4 +1,4 @@
-/** The general token of a run without a config file: made once, kept for its owner alone. */
+/** The general token of a run without a config file: made once, stored for its owner alone. */
 import { randomBytes } from "node:crypto";
 import {
   chmodSync,
@@ -25,7 +25,7 @@ export interface StoredToken {
 
 /** Reads the data folder's token, or creates folder and token. */
 export function readOrCreateToken(dataDir: string): StoredToken {
-  return findToken(dataDir) ?? explained(dataDir, "kept", (file) => writeToken(dataDir, file));
+  return findToken(dataDir) ?? explained(dataDir, "stored", (file) => writeToken(dataDir, file));
 }
 
 /** The token of the data folder, if one was made. */
@@ -35,7 +35,7 @@ export function findToken(dataDir: string): StoredToken | undefined {
 
 /** Replaces the token atomically: whoever reads it meanwhile gets the old or the new one. */
 export function replaceToken(dataDir: string): StoredToken {
-  return explained(dataDir, "kept", (file) => {
+  return explained(dataDir, "stored", (file) => {
     checkOwner(file);
     const token = createToken();
     const draft = `${file}.${randomBytes(6).toString("hex")}`;
@@ -88,7 +88,7 @@ const remedies: ReadonlyMap<string, string> = new Map([
 ]);
 
 const usual = {
-  kept: "give the gateway's user write access to its folder",
+  stored: "give the gateway's user write access to its folder",
   read: "give the gateway's user read access to the file and its folder",
 };
 

@@ -16,7 +16,7 @@ export interface SessionStore extends Search, TurnWriter, Conversations, Archive
   claim(): Promise<void>;
   /** The other gateways, if several may share the store. */
   readonly peers?: Peers | undefined;
-  /** Throws `store_unavailable` if turns cannot be kept now. */
+  /** Throws `store_unavailable` if turns cannot be stored now. */
   check(): Promise<void>;
   close(): Promise<void>;
 }

@@ -114,7 +114,7 @@ test("On a full disk the remedy is to make room, and nothing is left that would 
   syncBuiltinESMExports();
   const isExplained = (thrown: unknown) =>
     thrown instanceof ConfigError &&
-    /\/token: the generated token cannot be kept \(ENOSPC\); make room on its disk, or run with/.test(thrown.message);
+    /\/token: the generated token cannot be stored \(ENOSPC\); make room on its disk, or run with/.test(thrown.message);
   try {
     assert.throws(() => readOrCreateToken(join(folder, "full")), isExplained);
     assert.throws(() => replaceToken(join(folder, "replaced")), isExplained);

@@ -1,4 +1,4 @@
-/** Whether turns can be kept in the file now. */
+/** Whether turns can be stored in the file now. */
 import type { SessionStore } from "../../core/store.ts";
 import { createCheck } from "../check.ts";
 import { storeClosed } from "../refusals.ts";
