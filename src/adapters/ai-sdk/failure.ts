@@ -54,14 +54,13 @@ function gather(value: unknown, isSecret: boolean, secrets: string[]): void {
 /** The upstream answered with an error status. */
 function toAnsweredFailure(thrown: Error & JsonObject, status: number, scrub: Scrub): GatewayError {
   const text = textAt(thrown, "responseBody") ?? "";
-  const body = parseJson(text);
   const headers = objectAt(thrown, "responseHeaders") ?? {};
   return toRefusalError(
     {
       status,
-      ...wordsOf(readError(body)),
+      ...wordsOf(readError(parseJson(text))),
       message: thrown.message,
-      isPage: body === undefined && /^\s*</.test(text),
+      body: text,
       retryAfter: textAt(headers, "retry-after"),
       retryAfterMs: textAt(headers, "retry-after-ms"),
       cause: new Error(`The upstream answered ${status}: ${excerpt(text, 500, scrub)}`),

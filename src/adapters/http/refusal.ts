@@ -16,8 +16,8 @@ export interface Refusal {
   /** These two headers; some servers send only the second, in milliseconds. */
   readonly retryAfter?: string | undefined;
   readonly retryAfterMs?: string | undefined;
-  /** It came as a web page, for people. Absent: it came within an answer, so the path is right. */
-  readonly isPage?: boolean | undefined;
+  /** What came with an error status; absent if an answer that began well reported the error. */
+  readonly body?: string | undefined;
   readonly cause?: unknown;
 }
 
@@ -91,10 +91,10 @@ const credentials: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/(?<![\w-])(?:AIza|gsk_|hf_|ghp_)[\w-]{16,500}/g, "[secret]"],
 ];
 
-function codeOf({ status, code, type, isPage }: Refusal): ErrorCode {
+function codeOf({ status, code, type, body }: Refusal): ErrorCode {
   // An HTML page that calls the request or the key wrong is not from the API we talk to; but anyone on the way to it
   // may say that it is down or busy.
-  if (isPage === true && status !== undefined && status < 500 && !saidByAnyone.has(status)) return "adapter_protocol";
+  if (isPage(body) && status !== undefined && status < 500 && !saidByAnyone.has(status)) return "adapter_protocol";
   const known = codeOfStatus.get(status);
   if (known !== undefined) return known;
   if (status !== undefined && status >= 500) return "adapter_error";
@@ -162,8 +162,14 @@ function toMessage(code: ErrorCode, refusal: Refusal, said: string): string {
 }
 
 /** Where there is no API, a server has no words, or only these; about a model it says more. */
-function isAboutPath({ status, message = "", isPage }: Refusal): boolean {
-  return status === 404 && isPage === false && /^($|Not Found$|Invalid URL \(|Unknown request URL)/.test(message);
+function isAboutPath({ status, message = "", body }: Refusal): boolean {
+  if (status !== 404 || body === undefined || isPage(body)) return false;
+  return /^($|Not Found$|Invalid URL \(|Unknown request URL)/.test(message);
+}
+
+/** A web page is for people, and not from the model's API. */
+function isPage(body = ""): boolean {
+  return /^\s*</.test(body);
 }
 
 /** A known key may still lack money or permission. */

@@ -9,12 +9,11 @@ import { type JsonObject, isObject, listAt, objectAt, parseJson, textAt } from "
 export async function toRefusal(response: UpstreamResponse, scrub: Scrub): Promise<GatewayError> {
   const { status } = response;
   const text = await readStart(response);
-  const fields = readError(text);
   return toRefusalError(
     {
       status,
-      ...wordsOf(fields ?? {}),
-      isPage: fields === undefined && /^\s*</.test(text),
+      ...wordsOf(readError(text)),
+      body: text,
       retryAfter: headerOf(response, "retry-after"),
       retryAfterMs: headerOf(response, "retry-after-ms"),
       cause: toCause(status, headerOf(response, "location"), text, scrub),
@@ -43,10 +42,9 @@ export function toCause(status: number, location: string | undefined, text: stri
   return new Error(`The upstream answered ${status}${towards}: ${excerpt(text, 500, scrub)}`);
 }
 
-/** The error object of a body: nested, flat, a string, or in a list; undefined if it is not JSON. */
-function readError(text: string): JsonObject | undefined {
+/** The error object of a body: nested, flat, a string, or in a list; empty if it is not JSON. */
+function readError(text: string): JsonObject {
   const parsed = parseJson(text);
-  if (parsed === undefined) return undefined;
   // Some servers put their one error into a list.
   const body: unknown = Array.isArray(parsed) ? parsed[0] : parsed;
   if (!isObject(body)) return {};
