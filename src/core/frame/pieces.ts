@@ -163,7 +163,7 @@ interface Source {
 
 const nothing: Source = { text: "", logprobs: [], annotations: [] };
 
-/** An archive may describe pieces that the item does not have: they are empty, so that no text is told twice. */
+/** An archive may describe pieces that the item does not have: they are empty, so that no text is emitted twice. */
 function sourceOf(item: OutputItem, kind: ItemDelta["kind"], part: number): Source {
   switch (item.type) {
     case "message": {

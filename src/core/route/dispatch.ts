@@ -124,13 +124,13 @@ export function dispatchTurn({ path, turn, signal, tell, now, random, wait, obse
 /** Everything up to the first word: what served the answer and what it cost may come before, and the answer still fail. */
 async function readFirst(deltas: Deltas): Promise<First> {
   const early: Delta[] = [];
-  let step = await deltas.next();
-  while (step.done !== true && step.value.every(({ type }) => type === "notes" || type === "usage")) {
-    for (const delta of step.value) early.push(delta);
-    step = await deltas.next();
+  let next = await deltas.next();
+  while (next.done !== true && next.value.every(({ type }) => type === "notes" || type === "usage")) {
+    for (const delta of next.value) early.push(delta);
+    next = await deltas.next();
   }
-  if (early.length === 0) return step;
-  return { done: false, value: step.done === true ? early : [...early, ...step.value] };
+  if (early.length === 0) return next;
+  return { done: false, value: next.done === true ? early : [...early, ...next.value] };
 }
 
 function breakerOpenError({ name }: Lane, { opensUntil = 0, why }: BreakerState, now: Date): GatewayError {
