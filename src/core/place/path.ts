@@ -29,7 +29,7 @@ export interface Path {
   /** It consists of words alone, in messages with nothing beside them. */
   readonly isPlain: boolean;
   /** A caller said something in it that has more than its words. */
-  readonly hasBeside: boolean;
+  readonly hasExtras: boolean;
   /** The instructions and changed settings in force. */
   readonly steering: readonly Item[];
   /** Who spoke last. */
@@ -54,7 +54,7 @@ export const noPath: Path = {
   isAbridged: false,
   hasCalls: false,
   isPlain: true,
-  hasBeside: false,
+  hasExtras: false,
   steering: [],
   lastSide: undefined,
   track: { turns: [], talk: [], ends: [] },
@@ -100,7 +100,7 @@ export function extend(path: Path, turn: PathTurn): Path {
     isAbridged: path.isAbridged || isAbridged(turn),
     hasCalls,
     isPlain,
-    hasBeside: path.hasBeside || turn.input.some((item) => !isSteering(item) && hasExtras(item)),
+    hasExtras: path.hasExtras || turn.input.some((item) => !isSteering(item) && hasExtras(item)),
     steering: mergeSteering(path.steering, turn.input.filter(isSteering)),
     lastSide,
     track,

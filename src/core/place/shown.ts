@@ -86,7 +86,7 @@ export function callIdsOf(items: readonly Item[]): readonly string[] {
 
 /** Most versions are words alone, so a quick check comes first. */
 export function extrasOf({ items }: Shown, end: number, path: Path): Match["callerVersion"] {
-  if (path.hasBeside) return items.slice(0, end);
+  if (path.hasExtras) return items.slice(0, end);
   for (let index = 0; index < end; index += 1) {
     const item = items[index];
     if (item !== undefined && hasExtras(item) && !isSteering(item)) return items.slice(0, end);
