@@ -86,19 +86,22 @@ export function findKnown({ items, end }: Shown, { comparable, track }: Path): B
 
 /**
  * How many turns, from the first on, are shown message by message and end where another side goes on: nearly all are,
- * and a loop without closures takes half the time.
+ * and a loop over the messages alone takes half the time.
  */
 function countVerbatim(items: readonly Item[], start: number, end: number, comparable: number, track: Track): number {
   const { talk, ends } = track;
-  let ours = 0;
-  let theirs = start;
-  for (let turn = 0; turn < comparable; turn += 1) {
-    for (const until = ends[turn] ?? 0; ours < until; ours += 1, theirs += 1) {
-      if (theirs >= end || !isSameMessage(talk[ours], items[theirs])) return turn;
-    }
-    if (theirs < end && !isFromOthers(talk[ours - 1], items[theirs])) return turn;
+  const length = Math.min(ends[comparable - 1] ?? 0, end - start);
+  let same = 0;
+  while (same < length && isSameMessage(talk[same], items[start + same])) same += 1;
+  let turns = comparable;
+  while (turns > 0 && !endsAt(ends[turns - 1] ?? 0)) turns -= 1;
+  return turns;
+
+  /** Between comparable turns the side changes, so only what follows the same messages may be of the same side. */
+  function endsAt(last: number): boolean {
+    if (last !== same) return last < same;
+    return start + last >= end || isFromOthers(talk[last - 1], items[start + last]);
   }
-  return comparable;
 }
 
 function isSameMessage(ours: Item | undefined, theirs: Item | undefined): boolean {
