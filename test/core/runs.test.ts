@@ -40,6 +40,8 @@ function canon(items: readonly Item[]): readonly [string, string][] {
 const accounts: readonly [string, readonly Item[], readonly Item[]][] = [
   ["line ends", [user("a\r\nb\rc")], [user("a\nb\nc")]],
   ["trailing blanks", [user("a  \n b\t\n"), assistant(" x ")], [user("a\n b"), assistant("x")]],
+  ["trailing blanks of other scripts", [user("a\u3000\nb\n")], [user("a\u3000\nb")]],
+  ["lines of other blanks", [user("a\n\u00a0\nb")], [user("a\nb")]],
   ["messages merged with a blank line", [user("a"), user("b")], [user("a\n\nb")]],
   [
     "parts instead of a string",

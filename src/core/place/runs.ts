@@ -158,15 +158,15 @@ function canonOfPart(part: Part): string {
 }
 
 function normalise(text: string): string {
-  return needsStripping(text) ? stripBlanks(text).trim() : text;
+  const trimmed = text.trim();
+  return hasBlanks(trimmed) ? stripBlanks(trimmed) : trimmed;
 }
 
-/** Almost no text is, and checking line by line is faster than one pattern for all. */
-function needsStripping(text: string): boolean {
-  if (text.trim() !== text || text.includes("\r")) return true;
+/** Few texts have blanks to strip within, and checking line by line is faster than one pattern for all. */
+function hasBlanks(text: string): boolean {
+  if (text.includes("\r")) return true;
   for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) {
-    const before = text[at - 1];
-    if (before === " " || before === "\t" || text[at + 1] === "\n") return true;
+    if (text[at - 1]?.trim() === "") return true;
   }
   return false;
 }
