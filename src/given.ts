@@ -1,6 +1,6 @@
 /** Adds the adapters that an embedding program passes in to those of its settings, by name. */
 import { adapterOptions } from "./adapters/index.ts";
-import { isObject } from "./config/path.ts";
+import { isObject, mergeAt, valueAt } from "./config/path.ts";
 import type { LoadSurroundings } from "./config/load.ts";
 import { misfit, problem, type Problems } from "./config/problem.ts";
 import { closeAll } from "./core/closing.ts";
@@ -14,20 +14,19 @@ export const givenType = "given";
 
 /** Settings that include the given adapters, and what else is needed to load them. */
 export interface WithGiven extends Pick<LoadSurroundings, "adapterOptions" | "problems"> {
-  readonly settings: object;
+  readonly settings: unknown;
 }
 
 export function withGiven(settings: object, given: GivenAdapters): WithGiven {
   const without = { settings, adapterOptions };
   const names = Object.keys(given);
   if (names.length === 0) return without;
-  const { gateway = {} } = settings as { readonly gateway?: unknown };
-  const written = isObject(gateway) ? (gateway["adapters"] ?? {}) : undefined;
+  const written = valueAt(settings, ["gateway", "adapters"]) ?? {};
   // Validation reports settings of the wrong type.
-  if (!isObject(gateway) || !isObject(written)) return without;
+  if (!isObject(written)) return without;
   const adapters = { ...Object.fromEntries(names.map((name) => [name, { type: givenType }])), ...written };
   return {
-    settings: { ...settings, gateway: { ...gateway, adapters } },
+    settings: mergeAt(settings, ["gateway"], { adapters }),
     adapterOptions: { ...adapterOptions, [givenType]: { type: "object", properties: {} } },
     problems: [...findProblems(given, written)],
   };

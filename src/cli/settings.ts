@@ -18,6 +18,7 @@ export interface SettingsOptions {
 export async function readSettings(options: SettingsOptions, terminal: Terminal, runtime: Runtime): Promise<Loaded> {
   const file = findFile(options.config, terminal);
   const source = readSource(file, terminal);
+  const overrides = toOverrides(options, terminal);
   const loading = loadConfig(source, {
     env: terminal.env,
     probe: (url) => terminal.probe(url),
@@ -25,9 +26,9 @@ export async function readSettings(options: SettingsOptions, terminal: Terminal,
     readText: (file) => readFileSync(file, "utf8"),
     modeOf: (file) => (process.platform === "win32" ? undefined : statSync(file).mode),
     now: terminal.now(),
-    overrides: { bind: toBind(options.bind, terminal), port: toPort(options.port) },
+    overrides,
   });
-  const name = (problems: readonly Problem[]) => problems.map((problem) => nameOption(problem, options));
+  const name = (problems: readonly Problem[]) => problems.map((problem) => nameOption(problem, overrides));
   try {
     const loaded = await loading;
     return { ...loaded, warnings: name(loaded.warnings) };
@@ -37,10 +38,9 @@ export async function readSettings(options: SettingsOptions, terminal: Terminal,
 }
 
 /** Names the option if the value came from the command line. */
-function nameOption({ path, message }: Problem, { bind, port }: SettingsOptions): Problem {
-  if (path === "gateway.http.bind" && bind !== undefined) return { path: "--bind", message };
-  if (path === "gateway.http.port" && port !== undefined) return { path: "--port", message };
-  return { path, message };
+function nameOption({ path, message }: Problem, overrides: object): Problem {
+  const key = /^gateway\.http\.(\w+)$/.exec(path)?.[1] ?? "";
+  return { path: Object.hasOwn(overrides, key) ? `--${key}` : path, message };
 }
 
 export const configOption = {
@@ -83,13 +83,11 @@ const remedies: ReadonlyMap<string, string> = new Map([
   ["EISDIR", "it is a folder: name the file in it"],
 ]);
 
-/** A path on the command line is relative to the current folder, not the file's. */
-function toBind(bind: string | undefined, terminal: Terminal): string | undefined {
-  const path = bind?.startsWith("unix:") ? bind.slice("unix:".length) : "";
-  return path === "" ? bind : `unix:${toPath(path, terminal)}`;
-}
-
-/** What is not a number stays as it is: the schema refuses it. */
-function toPort(port: string | undefined): string | number | undefined {
-  return port !== undefined && /^\d+$/.test(port) ? Number(port) : port;
+/** A path on the command line is relative to the current folder, not the file's; the schema refuses other ports. */
+function toOverrides({ bind, port }: SettingsOptions, terminal: Terminal): object {
+  const absolute = (path: string): string => toPath(path, terminal);
+  return {
+    ...(bind !== undefined && { bind: bind.replace(/(?<=^unix:).+/s, absolute) }),
+    ...(port !== undefined && { port: /^\d+$/.test(port) ? Number(port) : port }),
+  };
 }

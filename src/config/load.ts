@@ -7,7 +7,7 @@ import { fillDefaults } from "./fill.ts";
 import { judgeHeaders } from "./headers.ts";
 import { parseJson } from "./json.ts";
 import { nearest } from "./nearest.ts";
-import { isObject, valueAt } from "./path.ts";
+import { isObject, mergeAt, valueAt } from "./path.ts";
 import { withPlaces } from "./places.ts";
 import { ConfigError, misfit, problem, type Problem, type Problems } from "./problem.ts";
 import { resolveReferences, type Shown, unresolved } from "./references.ts";
@@ -27,8 +27,8 @@ export interface LoadSurroundings extends Environment {
   /** The permission bits of a file, where the system has them. */
   readonly modeOf: (file: string) => number | undefined;
   readonly now: Date;
-  /** Settings that override the file's. */
-  readonly overrides?: { readonly bind?: unknown; readonly port?: unknown };
+  /** Keys of `gateway.http` that override the file's. */
+  readonly overrides?: object;
   /** Problems with them that are already known. */
   readonly problems?: readonly Problem[];
 }
@@ -49,10 +49,8 @@ export interface Loaded {
 /** Throws a ConfigError with every problem. */
 export async function loadConfig(source: Source, surroundings: LoadSurroundings): Promise<Loaded> {
   const folder = "file" in source ? dirname(source.file) : source.folder;
-  const written = override(
-    "file" in source ? parseJson(source.text) : withoutFile(source.generatedToken),
-    surroundings,
-  );
+  const read = "file" in source ? parseJson(source.text) : withoutFile(source.generatedToken);
+  const written = mergeAt(read, ["gateway", "http"], surroundings.overrides ?? {});
   const { value, problems, shown } = resolveReferences(written, folder, surroundings);
   const complete = fillDefaults(fileSchema, value);
   const found = [
@@ -79,16 +77,6 @@ export async function loadConfig(source: Source, surroundings: LoadSurroundings)
 function withoutFile(token: string): unknown {
   const endpoints = { compat_chat: true, compat_responses: true };
   return { gateway: { auth: { token }, http: { endpoints, console: true } } };
-}
-
-/** If the file has no object there, that is a problem of its own, which is reported instead. */
-function override(file: unknown, { overrides = {} }: LoadSurroundings): unknown {
-  const given = Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
-  if (Object.keys(given).length === 0 || !isObject(file)) return file;
-  const { gateway = {} } = file;
-  if (!isObject(gateway)) return file;
-  const { http = {} } = gateway;
-  return isObject(http) ? { ...file, gateway: { ...gateway, http: { ...http, ...given } } } : file;
 }
 
 /** Fills in each adapter's defaults, and validates it by the schema of its type. */

@@ -71,6 +71,14 @@ export function valueAt(root: unknown, path: Path): unknown {
   return value;
 }
 
+/** The same with `more` in the object at a path, which may be absent; what is no object on the way stays as it is. */
+export function mergeAt(root: unknown, [key, ...rest]: readonly string[], more: object): unknown {
+  if (!isObject(root)) return root;
+  if (key === undefined) return { ...root, ...more };
+  const { [key]: inner = {} } = root;
+  return { ...root, [key]: mergeAt(inner, rest, more) };
+}
+
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
