@@ -1,10 +1,16 @@
 /** Reads the address of a listener. */
 import { isIP } from "node:net";
 
-export const allowedAddresses = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
+const allowed = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
 
-/** What is wrong with the address; empty if it is merely not allowed, undefined if it is right. */
-export function faultOfAddress(bind: string): string | undefined {
+/** What is allowed instead of the address, and what is wrong with it; undefined if it is right. */
+export function judgeAddress(bind: string): string | undefined {
+  const fault = faultOf(bind);
+  return fault === "" ? allowed : fault && `${allowed} (${fault})`;
+}
+
+/** Empty if it is merely not allowed, undefined if it is right. */
+function faultOf(bind: string): string | undefined {
   if (bind.startsWith("unix:")) return faultOfSocket(bind.slice("unix:".length));
   if (bind === "localhost" || isIP(bind) !== 0) return undefined;
   const bracketed = /^\[(.*)\](:\d+)?$/.exec(bind);

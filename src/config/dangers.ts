@@ -22,8 +22,8 @@ export function* findDangers(file: PlacedFile, now: Date): Problems {
     yield problem(["gateway", "http", "socket_mode"], "has no effect unless gateway.http.bind is a unix socket");
   }
   if (http.console) yield* judgeConsole(file.gateway);
-  for (const { path, value } of tokensOf(file)) {
-    if (value.length >= 16) continue;
+  for (const [path, token] of tokensOf(file)) {
+    if (token.length >= 16) continue;
     yield problem(path, "shorter than 16 characters, so it can be guessed; use a long random token");
   }
   for (const [index, token] of http.tokens.entries()) {

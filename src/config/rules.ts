@@ -1,46 +1,36 @@
 /** What the schema cannot check: rules between keys, and the forms of addresses, dates and names. */
 import { hash } from "node:crypto";
-import { allowedAddresses, faultOfAddress } from "./address.ts";
+import { judgeAddress } from "./address.ts";
 import { faultAround, isToken } from "./headers.ts";
 import { formatPath, isObject, type Path, valueAt } from "./path.ts";
 import { misfit, problem, type Problems } from "./problem.ts";
 import type { Shown } from "./references.ts";
-import { allowedRedis, isRedisUrl } from "./store.ts";
+import { judgeStore } from "./store.ts";
 
 /** Problems between keys. The file may have others too, so nothing is assumed but that `gateway` is an object. */
 export function* findConflicts(file: unknown, shown: Shown): Problems {
-  yield* judgeAddress(file, shown);
-  yield* judgeOrigins(file, shown);
+  yield* judgeForms(file, shown);
   yield* judgeTokens(file);
   yield* judgeRate(file, ["gateway", "http", "limits"]);
   yield* judgeAdapterNames(file);
-  yield* judgeStore(file, shown);
 }
 
-function* judgeAddress(file: unknown, shown: Shown): Problems {
-  const path = ["gateway", "http", "bind"];
-  const bind = textAt(file, path);
-  const fault = bind === undefined ? undefined : faultOfAddress(bind);
-  if (fault === undefined) return;
-  yield misfit(path, shown(path, bind), fault === "" ? allowedAddresses : `${allowedAddresses} (${fault})`);
-}
-
-function* judgeOrigins(file: unknown, shown: Shown): Problems {
-  for (const [path, origin] of entriesAt(file, ["gateway", "http", "cors", "origins"])) {
-    if (typeof origin !== "string" || isOrigin(origin)) continue;
-    yield misfit(path, shown(path, origin), 'an exact origin like "https://app.example.com", without a path');
+/** Texts must have the form of their places. */
+function* judgeForms(file: unknown, shown: Shown): Problems {
+  for (const [path, judge] of [
+    [["gateway", "http", "bind"], judgeAddress],
+    ...entriesAt(file, ["gateway", "http", "cors", "origins"]).map(([path]) => [path, judgeOrigin] as const),
+    [["gateway", "sessions", "store"], judgeStore],
+  ] as const) {
+    const text = valueAt(file, path);
+    const allowed = typeof text === "string" ? judge(text) : undefined;
+    if (allowed !== undefined) yield misfit(path, shown(path, text), allowed);
   }
 }
 
-function isOrigin(text: string): boolean {
-  return URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text;
-}
-
-function* judgeStore(file: unknown, shown: Shown): Problems {
-  const path = ["gateway", "sessions", "store"];
-  const store = textAt(file, path);
-  if (store === undefined || !/^rediss?:\/\/./.test(store) || isRedisUrl(store)) return;
-  yield misfit(path, shown(path, store), allowedRedis);
+function judgeOrigin(text: string): string | undefined {
+  const isOrigin = URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text;
+  return isOrigin ? undefined : 'an exact origin like "https://app.example.com", without a path';
 }
 
 const lonely = [
@@ -51,11 +41,11 @@ const lonely = [
 function* judgeTokens(file: unknown): Problems {
   const named = namedTokens(file);
   for (const [path, token] of named) if (isObject(token)) yield* judgeNamed(file, path, token);
-  for (const { path, value } of tokensOf(file)) {
-    if (value === "") yield misfit(path, value, "a token of at least 16 characters");
-    else if (!isToken(value)) {
+  for (const [path, token] of tokensOf(file)) {
+    if (token === "") yield misfit(path, token, "a token of at least 16 characters");
+    else if (!isToken(token)) {
       const fault = "contains a space or a character that no header can carry; allowed: visible ASCII characters";
-      yield problem(path, faultAround(value) ?? fault);
+      yield problem(path, faultAround(token) ?? fault);
     }
   }
   if (named.length === 0 && lonely.every((path) => valueAt(file, path) === undefined)) {
@@ -87,16 +77,13 @@ function isDate(text: string): boolean {
 }
 
 function* findRepeated(file: unknown): Problems {
-  const written = tokensOf(file).filter(({ value }) => value !== "");
+  const tokens = tokensOf(file).filter(([, token]) => token !== "");
   const digests = [
-    ...written.map(({ path, value }) => ({ path, digest: hash("sha256", value, "hex") })),
-    ...textsAt(
-      file,
-      namedTokens(file).map(([path]) => path.concat("sha256")),
-    ).map(({ path, value }) => ({ path, digest: value.toLowerCase() })),
+    ...tokens.map(([path, token]) => [path, hash("sha256", token, "hex")] as const),
+    ...ofNamed(file, "sha256").map(([path, digest]) => [path, digest.toLowerCase()] as const),
   ];
   const firsts = new Map<string, Path>();
-  for (const { path, digest } of digests) {
+  for (const [path, digest] of digests) {
     const first = firsts.get(digest);
     if (first === undefined) firsts.set(digest, path);
     else yield problem(path, `the same token as ${formatPath(first)}; every token needs its own value`);
@@ -141,15 +128,20 @@ function* judgeName(
 }
 
 /** Every token in plain text, with its path. */
-export function tokensOf(file: unknown): readonly Written[] {
-  return textsAt(file, [...lonely, ...namedTokens(file).map(([path]) => path.concat("token"))]);
+export function tokensOf(file: unknown): readonly Entry<string>[] {
+  return [...textsAt(file, lonely), ...ofNamed(file, "token")];
+}
+
+function ofNamed(file: unknown, key: "token" | "sha256"): readonly Entry<string>[] {
+  const paths = namedTokens(file).map(([path]) => path.concat(key));
+  return textsAt(file, paths);
 }
 
 function namedTokens(file: unknown): readonly Entry[] {
   return entriesAt(file, ["gateway", "http", "tokens"]);
 }
 
-type Entry = readonly [path: Path, value: unknown];
+type Entry<Value = unknown> = readonly [path: Path, value: Value];
 
 /** The entries of a list with their paths; none if it is not a list, which the schema reports. */
 function entriesAt(file: unknown, path: Path): readonly Entry[] {
@@ -157,19 +149,10 @@ function entriesAt(file: unknown, path: Path): readonly Entry[] {
   return Array.isArray(list) ? list.map((value: unknown, index) => [[...path, index], value] as const) : [];
 }
 
-interface Written {
-  readonly path: Path;
-  readonly value: string;
+function textsAt(file: unknown, paths: readonly Path[]): readonly Entry<string>[] {
+  return paths.map((path) => [path, valueAt(file, path)] as const).filter(isText);
 }
 
-function textsAt(file: unknown, paths: readonly Path[]): readonly Written[] {
-  return paths.flatMap((path) => {
-    const value = textAt(file, path);
-    return value === undefined ? [] : [{ path, value }];
-  });
-}
-
-function textAt(file: unknown, path: Path): string | undefined {
-  const value = valueAt(file, path);
-  return typeof value === "string" ? value : undefined;
+function isText(entry: Entry): entry is Entry<string> {
+  return typeof entry[1] === "string";
 }

@@ -1,13 +1,14 @@
 /** Reads the URL of a store. */
 
-export const allowedRedis =
+const allowedRedis =
   "redis://[user:password@]host[:port][,host[:port]…][/database][?prefix=NAME][&replicas=N], or rediss:// for TLS; " +
   "percent-encode any characters in a password other than letters and digits";
 
-/** Whether it is a valid Redis URL. Several hosts are nodes of one cluster. */
-export function isRedisUrl(text: string): boolean {
+/** What is allowed instead of an invalid Redis URL; undefined for any other. Several hosts are nodes of one cluster. */
+export function judgeStore(text: string): string | undefined {
+  if (!/^rediss?:\/\/./.test(text)) return undefined;
   const [, before = "", hosts = "", after = ""] = /^(\w+:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/s.exec(text) ?? [];
-  return hosts.split(",").every((host) => isServerUrl(`${before}${host}${after}`));
+  return hosts.split(",").every((host) => isServerUrl(`${before}${host}${after}`)) ? undefined : allowedRedis;
 }
 
 /** The store's file, if any. */
