@@ -48,43 +48,41 @@ function unknownKey(path: Path, key: string, known: readonly string[]): Problem 
 }
 
 function describeSchema(schema: Schema): string {
-  const { title, anyOf, minimum, maximum, minLength = 0, minItems = 0 } = schema;
+  const { title, anyOf, enum: choices, type } = schema;
   if (title !== undefined) return title;
   if (anyOf !== undefined) return anyOf.map(describeSchema).join(" or ");
-  if (schema.enum !== undefined) return schema.enum.map((choice) => JSON.stringify(choice)).join(", ");
+  if (choices !== undefined) return choices.map((choice) => JSON.stringify(choice)).join(", ");
   if (schema.const !== undefined) return JSON.stringify(schema.const);
-  switch (schema.type) {
-    case "integer":
-      return maximum === undefined ? `an integer of at least ${minimum}` : `an integer from ${minimum} to ${maximum}`;
-    case "string":
-      return minLength > 0 ? "a string that is not empty" : "a string";
-    case "boolean":
-      return "true or false";
-    case "array":
-      return minItems > 0 ? "a list that is not empty" : "a list";
-    case "object":
-      return "an object";
-    case undefined:
-      return "anything";
-  }
+  return type === undefined ? "anything" : kinds[type].describe(schema);
 }
 
 function isFitting(schema: Schema, value: unknown): boolean {
-  const { minimum = -Infinity, maximum = Infinity, minLength = 0, minItems = 0, pattern = "" } = schema;
   if (schema.const !== undefined && value !== schema.const) return false;
   if (schema.enum !== undefined && !schema.enum.includes(value)) return false;
-  switch (schema.type) {
-    case "string":
-      return typeof value === "string" && value.length >= minLength && new RegExp(pattern, "u").test(value);
-    case "integer":
-      return Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum;
-    case "boolean":
-      return typeof value === "boolean";
-    case "array":
-      return Array.isArray(value) && value.length >= minItems;
-    case "object":
-      return isObject(value);
-    case undefined:
-      return true;
-  }
+  return schema.type === undefined || kinds[schema.type].fits(value, schema);
 }
+
+interface Kind {
+  fits(value: unknown, schema: Schema): boolean;
+  describe(schema: Schema): string;
+}
+
+const kinds: Readonly<Record<NonNullable<Schema["type"]>, Kind>> = {
+  string: {
+    fits: (value, { minLength = 0, pattern = "" }) =>
+      typeof value === "string" && value.length >= minLength && new RegExp(pattern, "u").test(value),
+    describe: ({ minLength = 0 }) => (minLength > 0 ? "a string that is not empty" : "a string"),
+  },
+  integer: {
+    fits: (value, { minimum = -Infinity, maximum = Infinity }) =>
+      Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum,
+    describe: ({ minimum, maximum }) =>
+      maximum === undefined ? `an integer of at least ${minimum}` : `an integer from ${minimum} to ${maximum}`,
+  },
+  boolean: { fits: (value) => typeof value === "boolean", describe: () => "true or false" },
+  array: {
+    fits: (value, { minItems = 0 }) => Array.isArray(value) && value.length >= minItems,
+    describe: ({ minItems = 0 }) => (minItems > 0 ? "a list that is not empty" : "a list"),
+  },
+  object: { fits: isObject, describe: () => "an object" },
+};
