@@ -30,12 +30,8 @@ export function faultAround(text: string): string | undefined {
 
 /** What is wrong with a text for a header or a part of one, and what to do; undefined if it can be sent. */
 export function faultOfHeader(text: string): string | undefined {
-  const fault = faultAround(text);
-  if (fault !== undefined) return fault;
-  if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {
-    return "contains a newline or another character that no header can carry; write it on one line, in Latin-1";
-  }
-  return undefined;
+  const fault = "contains a newline or another character that no header can carry; write it on one line, in Latin-1";
+  return faultAround(text) ?? (/[^\t\x20-\x7e\x80-\xff]/.test(text) ? fault : undefined);
 }
 
 /** Provider packages take headers, and the key that becomes one, among options of their own. */

@@ -35,6 +35,11 @@ export function misfit(path: Path, value: unknown, allowed: string): Problem {
   return problem(path, `found ${describeValue(path, value)}; allowed: ${allowed}`);
 }
 
+/** The system's name for a failure, e.g. `ENOENT`; undefined for anything else. */
+export function codeOf(thrown: unknown): string | undefined {
+  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : undefined;
+}
+
 /** A value as a problem may show it: of secrets only the type. */
 function describeValue(path: Path, value: unknown): string {
   if (value === null) return "null";

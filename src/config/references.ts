@@ -2,7 +2,7 @@
 import { resolve as toAbsolute } from "node:path";
 import type { LoadSurroundings } from "./load.ts";
 import { isObject, isSecret, formatPath, type Path } from "./path.ts";
-import { misfit, problem, type Problem } from "./problem.ts";
+import { codeOf, misfit, problem, type Problem } from "./problem.ts";
 
 /** A value as problems may show it: a reference stays as it is written in the file. */
 export type Shown = (path: Path, value: unknown) => unknown;
@@ -44,16 +44,19 @@ export function resolveReferences(
     return problems.length === before ? expanded : unresolved;
   }
 
+  function refuse(found: Problem): typeof unresolved {
+    problems.push(found);
+    return unresolved;
+  }
+
   function readReference(reference: Readonly<Record<string, unknown>>, path: Path): string | typeof unresolved {
     written.set(formatPath(path), reference);
     const other = Object.keys(reference).find((key) => key !== "file");
     if (other !== undefined) {
-      problems.push(problem([...path, other], `unknown key; a reference to a file has only the key 'file'`));
-      return unresolved;
+      return refuse(problem([...path, other], "unknown key; a reference to a file has only the key 'file'"));
     }
     if (typeof reference.file !== "string" || reference.file === "") {
-      problems.push(misfit([...path, "file"], reference.file, "the path of a file"));
-      return unresolved;
+      return refuse(misfit([...path, "file"], reference.file, "the path of a file"));
     }
     const name = expand(reference.file, [...path, "file"]);
     if (name === unresolved) return unresolved;
@@ -62,12 +65,11 @@ export function resolveReferences(
       // Editors and `echo` add a newline, which is not part of the secret.
       const secret = readText(file).trim();
       if (secret !== "") return secret;
-      problems.push(problem(path, `refers to the file ${file}, which is empty; write the secret into it`));
+      return refuse(problem(path, `refers to the file ${file}, which is empty; write the secret into it`));
     } catch (thrown) {
-      const reason = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
-      problems.push(problem(path, `refers to the file ${file}, which cannot be read (${reason})`));
+      const reason = codeOf(thrown) ?? String(thrown);
+      return refuse(problem(path, `refers to the file ${file}, which cannot be read (${reason})`));
     }
-    return unresolved;
   }
 
   const shown: Shown = (path, value) => written.get(formatPath(path)) ?? value;

@@ -1,20 +1,10 @@
 /** The general token of a run without a config file: made once, stored for its owner alone. */
 import { randomBytes } from "node:crypto";
-import {
-  chmodSync,
-  closeSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { tokenPrefix } from "./detect.ts";
 import { isToken } from "./headers.ts";
-import { ConfigError } from "./problem.ts";
+import { codeOf, ConfigError } from "./problem.ts";
 
 export interface StoredToken {
   readonly token: string;
@@ -110,30 +100,18 @@ function readToken(file: string): StoredToken | undefined {
 function writeToken(dataDir: string, file: string): StoredToken {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const token = createToken();
-  let descriptor: number;
-  // "wx": if two gateways start at once, one makes the token and the other reads it.
   try {
-    descriptor = openSync(file, "wx", 0o600);
-  } catch (thrown) {
-    const other = codeOf(thrown) === "EEXIST" ? readToken(file) : undefined;
-    if (other === undefined) throw thrown;
-    return other;
-  }
-  try {
-    writeFileSync(descriptor, `${token}\n`);
+    // "wx": if two gateways start at once, one makes the token and the other reads it.
+    writeFileSync(file, `${token}\n`, { mode: 0o600, flag: "wx" });
     // The umask may have taken too much.
     chmodSync(file, 0o600);
+    return { token, file, isNew: true };
   } catch (thrown) {
+    const isTaken = codeOf(thrown) === "EEXIST";
+    const other = isTaken ? readToken(file) : undefined;
+    if (other !== undefined) return other;
     // A full disk still has room for a file's name, and an empty file would block the next start.
-    rmSync(file, { force: true });
+    if (!isTaken) rmSync(file, { force: true });
     throw thrown;
-  } finally {
-    closeSync(descriptor);
   }
-  return { token, file, isNew: true };
-}
-
-/** The code of an error, if it is a system error. */
-function codeOf(thrown: unknown): string | undefined {
-  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : undefined;
 }
