@@ -2,7 +2,7 @@
 import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
 import type { Command } from "./command.ts";
-import { type Finding, formatFinding, ok, problemWith, warning } from "./doctor/finding.ts";
+import { type Finding, formatFinding, ok, problem } from "./doctor/finding.ts";
 import { configOption, readSettings } from "./settings.ts";
 
 export const doctor: Command = {
@@ -20,36 +20,45 @@ export const doctor: Command = {
   ],
   async run({ options, flags }, terminal, runtime) {
     const findings = await examine(readSettings(options, terminal, runtime), flags.has("offline"));
-    for (const finding of findings) terminal.print(formatFinding(finding));
-    return findings.some(({ level }) => level === "problem") ? 1 : 0;
+    for (const [about, finding] of findings) terminal.print(formatFinding(about, finding));
+    return findings.some(([, { level }]) => level === "problem") ? 1 : 0;
   },
 };
 
-async function examine(loading: Promise<Loaded>, isOffline: boolean): Promise<readonly Finding[]> {
+type Examined = readonly [about: string, finding: Finding];
+
+async function examine(loading: Promise<Loaded>, isOffline: boolean): Promise<readonly Examined[]> {
   // A Node that is too old is refused before any of this is loaded.
-  const node = ok("node", process.versions.node);
+  const node: Examined = ["node", ok(process.versions.node)];
   let loaded;
   try {
     loaded = await loading;
   } catch (thrown) {
     if (!(thrown instanceof ConfigError)) throw thrown;
-    return [node, ...thrown.problems.map(({ path, message }) => problemWith(path, message))];
+    return [node, ...thrown.problems.map(({ path, message }): Examined => [path, problem(message)])];
   }
   const { config, warnings, reason } = loaded;
-  const { judgeAdapters } = await import("./doctor/adapters.ts");
-  const { judgeFolders } = await import("./doctor/folders.ts");
+  const { judgeAdapter } = await import("./doctor/adapters.ts");
+  const { judgeFolders, judgeToken } = await import("./doctor/folders.ts");
   const { judgePort } = await import("./doctor/port.ts");
   const { judgeStore } = await import("./doctor/store.ts");
-  const [port, adapters] = await Promise.all([judgePort(config), judgeAdapters(config, isOffline)]);
+  // In parallel: only the slowest one counts.
+  const adapters = Object.entries(config.adapters).map(async ([name, chosen]): Promise<Examined> => [
+    `adapter ${name}`,
+    await judgeAdapter(chosen, config.file, isOffline),
+  ]);
+  const [port, ...asked] = await Promise.all([judgePort(config), ...adapters]);
+  const found = config.file === undefined ? "no file, so both endpoints are on" : `${config.file} is valid`;
   return [
     node,
-    ok("configuration", config.file === undefined ? "no file, so both endpoints are on" : `${config.file} is valid`),
-    ...warnings.map(({ path, message }) => warning(path, message)),
-    ...judgeFolders(config),
+    ["configuration", ok(found)],
+    ...warnings.map(({ path, message }): Examined => [path, { level: "warning", text: message }]),
+    ...judgeFolders(config).map((finding): Examined => ["data folder", finding]),
+    ...(config.file === undefined ? [["token", judgeToken(config)] as const] : []),
     // It blocks everything else while it reads, so it runs when nothing else waits.
-    await judgeStore(config.sessions.store),
-    port,
-    ok("default adapter", `${config.defaultAdapter}: ${reason}`),
-    ...adapters,
+    ["store", await judgeStore(config.sessions.store)],
+    ["port", port],
+    ["default adapter", ok(`${config.defaultAdapter}: ${reason}`)],
+    ...asked,
   ];
 }

@@ -328,7 +328,6 @@ test(
     assert.equal((await judgePort({ ...config, http })).level, "ok");
     assert.deepEqual(await whileClosed(join(folder, ".portico"), () => judgePort({ ...config, http })), {
       level: "warning",
-      about: "port",
       text:
         `whoever answers at ${gateway.address} was sent no token: ` +
         "this user may not read the store's lock; to learn more, run this as the gateway's user",

@@ -3,27 +3,26 @@ import { toPlain } from "../sessions/text.ts";
 
 export interface Finding {
   readonly level: "ok" | "warning" | "problem";
-  readonly about: string;
   /** What was found and, unless it is ok, what to do. */
   readonly text: string;
 }
 
-export function ok(about: string, text: string): Finding {
-  return { level: "ok", about, text };
+export function ok(text: string): Finding {
+  return { level: "ok", text };
 }
 
 /** It works, but should be known. */
-export function warning(about: string, text: string): Finding {
-  return { level: "warning", about, text };
+export function warning(text: string, remedy: string): Finding {
+  return { level: "warning", text: `${text}; ${remedy}` };
 }
 
-/** It does not work. */
-export function problemWith(about: string, text: string): Finding {
-  return { level: "problem", about, text };
+/** It does not work. A text that says itself what to do needs no remedy. */
+export function problem(text: string, remedy?: string): Finding {
+  return { level: "problem", text: remedy === undefined ? text : `${text}; ${remedy}` };
 }
 
 /** Its one line. Text from servers in it can neither control the terminal nor pass for a line of ours. */
-export function formatFinding({ level, about, text }: Finding): string {
+export function formatFinding(about: string, { level, text }: Finding): string {
   return toPlain(`${level.padEnd(7)}  ${about}: ${text.replaceAll(/\s+/g, " ")}`);
 }
 

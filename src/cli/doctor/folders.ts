@@ -5,28 +5,26 @@ import type { Config } from "../../config/config.ts";
 import { ConfigError } from "../../config/problem.ts";
 import { fileOfStore } from "../../config/store.ts";
 import { findToken } from "../../config/token.ts";
-import { type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
+import { type Finding, formatBytes, ok, problem, warning } from "./finding.ts";
 import { codeOf } from "../../core/errors.ts";
 
 /** A missing folder is judged by where it would be created. */
-export function judgeFolders({ dataDir, sessions, file }: Config): readonly Finding[] {
+export function judgeFolders({ dataDir, sessions }: Config): readonly Finding[] {
   const storeFile = fileOfStore(sessions.store);
-  const folders = new Set([dataDir, ...(storeFile === undefined ? [] : [dirname(storeFile)])]);
-  return [...[...folders].map(judgeFolder), ...(file === undefined ? [judgeToken(dataDir)] : [])];
+  return Array.from(new Set([dataDir, ...(storeFile === undefined ? [] : [dirname(storeFile)])]), judgeFolder);
 }
 
 function judgeFolder(folder: string): Finding {
-  const about = "data folder";
   try {
     const there = nearestThere(folder);
     if (!statSync(there).isDirectory()) {
-      return problemWith(about, `${there} is not a folder; move it away, or set gateway.data_dir`);
+      return problem(`${there} is not a folder`, "move it away, or set gateway.data_dir");
     }
     accessSync(there, constants.W_OK | constants.X_OK);
     return judgeSpace(folder, there);
   } catch (thrown) {
     const remedy = "give the gateway's user write access to it, or set gateway.data_dir";
-    return problemWith(about, `${folder} cannot be written (${codeOf(thrown)}); ${remedy}`);
+    return problem(`${folder} cannot be written (${codeOf(thrown)})`, remedy);
   }
 }
 
@@ -38,10 +36,9 @@ function judgeSpace(folder: string, there: string): Finding {
   const { bavail, bsize } = statfsSync(there);
   const free = bavail * bsize;
   const text = `${folder} ${folder === there ? "exists" : "will be created"}, ${formatBytes(free)} free`;
-  if (free < tooLittleBytes)
-    return problemWith("data folder", `${text}; turns cannot be stored much longer: make room`);
-  if (free < littleBytes) return warning("data folder", `${text}; make room, or shorten gateway.sessions.ttl`);
-  return ok("data folder", text);
+  if (free < tooLittleBytes) return problem(text, "turns cannot be stored much longer: make room");
+  if (free < littleBytes) return warning(text, "make room, or shorten gateway.sessions.ttl");
+  return ok(text);
 }
 
 /** The folder itself, or its nearest existing parent. */
@@ -51,18 +48,17 @@ function nearestThere(folder: string): string {
   return there;
 }
 
-function judgeToken(dataDir: string): Finding {
-  const about = "token";
+/** The token of a run without a file. */
+export function judgeToken({ dataDir }: Config): Finding {
   try {
-    const storedToken = findToken(dataDir);
-    if (storedToken === undefined) return ok(about, "generated at the first start");
-    const mode = statSync(storedToken.file).mode & 0o777;
-    if (process.platform === "win32" || (mode & 0o077) === 0)
-      return ok(about, `${storedToken.file}, readable only by its owner`);
-    const remedy = `chmod 600 ${storedToken.file}, then \`portico token rotate\``;
-    return warning(about, `${storedToken.file} may be read by other users (mode ${mode.toString(8)}); ${remedy}`);
+    const file = findToken(dataDir)?.file;
+    if (file === undefined) return ok("generated at the first start");
+    const mode = statSync(file).mode & 0o777;
+    if (process.platform === "win32" || (mode & 0o077) === 0) return ok(`${file}, readable only by its owner`);
+    const text = `${file} may be read by other users (mode ${mode.toString(8)})`;
+    return warning(text, `chmod 600 ${file}, then \`portico token rotate\``);
   } catch (thrown) {
-    if (thrown instanceof ConfigError) return problemWith(about, thrown.message);
+    if (thrown instanceof ConfigError) return problem(thrown.message);
     throw thrown;
   }
 }

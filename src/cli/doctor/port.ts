@@ -9,23 +9,21 @@ import { findToken } from "../../config/token.ts";
 import { explainFailure } from "../failure.ts";
 import { readHolding } from "../holder.ts";
 import { probeGateway, knowsToken, toAddress, whyNotReady } from "../probe.ts";
-import { type Finding, ok, problemWith, warning } from "./finding.ts";
+import { type Finding, ok, problem, warning } from "./finding.ts";
 import { codeOf } from "../../core/errors.ts";
-
-const about = "port";
 
 /** A port held by our own gateway is ok. */
 export async function judgePort(config: Config): Promise<Finding> {
   const { http } = config;
   if (!http.endpoints.chat && !http.endpoints.responses) {
     const remedy = "enable one in gateway.http.endpoints if clients are to connect";
-    return warning(about, `no endpoint is on, so no listener is opened; ${remedy}`);
+    return warning("no endpoint is on, so no listener is opened", remedy);
   }
   const { bind, port } = http;
   if (bind.startsWith("unix:")) return judgeSocket(bind, config);
   const failure = await tryListening(bind, port);
-  if (failure === undefined) return ok(about, port === 0 ? "any free one" : `port ${port} of ${bind} is free`);
-  return codeOf(failure) === "EADDRINUSE" ? judgeTaken(config) : problemWith(about, explainFailure(failure, http));
+  if (failure === undefined) return ok(port === 0 ? "any free one" : `port ${port} of ${bind} is free`);
+  return codeOf(failure) === "EADDRINUSE" ? judgeTaken(config) : problem(explainFailure(failure, http));
 }
 
 /** Listens for a moment, the only way to find out; returns the error, if any. */
@@ -45,35 +43,26 @@ async function tryListening(host: string, port: number): Promise<unknown> {
 async function judgeTaken(config: Config): Promise<Finding> {
   const address = toAddress(config.http);
   if (address === undefined || (await probeGateway(address)) !== "gateway") {
-    return problemWith(about, explainFailure(inUse, config.http));
+    return problem(explainFailure(inUse, config.http));
   }
   const holding = readHolding(config.sessions.store);
   if (holding === "unreadable") {
-    const remedy = "to learn more, run this as the gateway's user";
-    return warning(
-      about,
-      `whoever answers at ${address} was sent no token: this user may not read the store's lock; ${remedy}`,
-    );
+    const text = `whoever answers at ${address} was sent no token: this user may not read the store's lock`;
+    return warning(text, "to learn more, run this as the gateway's user");
   }
   if (holding === "free") {
-    const remedy = "if it is yours, it uses another store; else stop it, or choose another port";
-    return problemWith(
-      about,
-      `whoever answers at ${address} does not have this store open, so it was sent no token; ${remedy}`,
-    );
+    const text = `whoever answers at ${address} does not have this store open, so it was sent no token`;
+    return problem(text, "if it is yours, it uses another store; else stop it, or choose another port");
   }
   for (const [name, token] of Object.entries(ownTokens(config))) {
     if (token === undefined || (await knowsToken(address, token))) continue;
-    const remedy = "if it is yours, restart it or send it a SIGHUP; else choose another port";
-    return problemWith(
-      about,
-      `the gateway at ${address} does not know ${name}, so it runs with other settings; ${remedy}`,
-    );
+    const text = `the gateway at ${address} does not know ${name}, so it runs with other settings`;
+    return problem(text, "if it is yours, restart it or send it a SIGHUP; else choose another port");
   }
   const reason = await whyNotReady(address);
   return reason === undefined
-    ? ok(about, `a gateway answers at ${address}`)
-    : problemWith(about, `the gateway at ${address} is not ready: ${reason}`);
+    ? ok(`a gateway answers at ${address}`)
+    : problem(`the gateway at ${address} is not ready: ${reason}`);
 }
 
 /** The tokens known in plain text, by their places: of a named token only the digest is known. */
@@ -95,17 +84,16 @@ async function judgeSocket(bind: string, config: Config): Promise<Finding> {
   let found;
   try {
     if (statSync(dirname(path), { throwIfNoEntry: false }) === undefined)
-      return problemWith(about, `${dirname(path)} does not exist; create the folder`);
+      return problem(`${dirname(path)} does not exist`, "create the folder");
     found = lstatSync(path, { throwIfNoEntry: false });
   } catch (thrown) {
-    const remedy = "choose another path in gateway.http.bind";
-    return problemWith(about, `${path} cannot be examined (${codeOf(thrown)}); ${remedy}`);
+    return problem(`${path} cannot be examined (${codeOf(thrown)})`, "choose another path in gateway.http.bind");
   }
   if (found !== undefined && !found.isSocket()) {
-    return problemWith(about, `${path} is not a socket; choose another path in gateway.http.bind, or remove it`);
+    return problem(`${path} is not a socket`, "choose another path in gateway.http.bind, or remove it");
   }
   return found === undefined || (await probeGateway(bind)) === "nobody"
-    ? ok(about, `the socket ${path} is free`)
+    ? ok(`the socket ${path} is free`)
     : judgeTaken(config);
 }
 

@@ -9,16 +9,15 @@ import { fileOfStore } from "../../config/store.ts";
 import { applicationId, newestVersion, readVersion } from "../../stores/sqlite/schema.ts";
 import { codeOf, messageOf } from "../../core/errors.ts";
 import { hasJournal, primary, primaryCodeOf } from "../../stores/codes.ts";
-import { type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
+import { type Finding, formatBytes, ok, problem, warning } from "./finding.ts";
 
-const about = "store";
 /** Larger files take longer to read than anyone would wait. */
 const maxReadBytes = 500_000_000;
 const busyMs = 1_000;
 
 /** A store that does not exist yet is ok. */
 export async function judgeStore(url: string): Promise<Finding> {
-  if (url === "memory:") return ok(about, "in memory");
+  if (url === "memory:") return ok("in memory");
   const file = fileOfStore(url);
   if (file === undefined) return judgeRedis(url);
   try {
@@ -27,26 +26,31 @@ export async function judgeStore(url: string): Promise<Finding> {
     const closed = findClosed(realpathSync(file));
     if (closed !== undefined) {
       const remedy = "give the gateway's user read and write access, and run this as that user";
-      return problemWith(about, `${closed.path} cannot be read and written by this user (${closed.code}); ${remedy}`);
+      return problem(`${closed.path} cannot be read and written by this user (${closed.code})`, remedy);
     }
     return found.size === 0 ? madeAtStart(file) : judgeFile(file, found.size);
   } catch (thrown) {
     const reason = messageOf(thrown);
     if (primaryCodeOf(thrown) === primary.corrupt) {
       const remedy = "restore a backup, or move it away: the next start creates an empty one";
-      return problemWith(about, `${file} is damaged: ${reason}; ${remedy}`);
+      return problem(`${file} is damaged: ${reason}`, remedy);
     }
     if (hasJournal(thrown)) {
       const remedy = "name another (gateway.sessions.store), or open it once with the program that wrote it";
-      return problemWith(about, `${file} has the journal of an unfinished change beside it; ${remedy}`);
+      return problem(`${file} has the journal of an unfinished change beside it`, remedy);
     }
     const remedy = "check that it is one of Portico's stores and readable, or name another (gateway.sessions.store)";
-    return problemWith(about, `${file} cannot be read: ${reason}; ${remedy}`);
+    return problem(`${file} cannot be read: ${reason}`, remedy);
   }
 }
 
 function madeAtStart(file: string): Finding {
-  return ok(about, `${file} is created at the first start`);
+  return ok(`${file} is created at the first start`);
+}
+
+function tooNew(store: string, version: number, newest: number): Finding {
+  const text = `${store} has schema version ${version}, and this release knows versions up to ${newest}`;
+  return problem(text, "start the newer release that wrote it");
 }
 
 /** The first of the file, its companions and its folder that this user may not access. */
@@ -68,14 +72,11 @@ async function judgeRedis(url: string): Promise<Finding> {
   const { inspectRedis } = await import("../../stores/redis/inspect.ts");
   try {
     const { shown, version, newest, losses } = await inspectRedis(url);
-    if (version !== undefined && version > newest) {
-      const known = `schema version ${version}, and this release knows versions up to ${newest}`;
-      return problemWith(about, `${shown} has ${known}; start the newer release that wrote it`);
-    }
+    if (version !== undefined && version > newest) return tooNew(shown, version, newest);
     const text = version === undefined ? `${shown}, created at the first start` : `${shown}, schema version ${version}`;
-    return losses.length === 0 ? ok(about, text) : warning(about, `${text}; ${losses.join(" ")}`);
+    return losses.length === 0 ? ok(text) : warning(text, losses.join(" "));
   } catch (thrown) {
-    return problemWith(about, messageOf(thrown));
+    return problem(messageOf(thrown));
   }
 }
 
@@ -87,21 +88,18 @@ function judgeFile(file: string, bytes: number): Finding {
     // A first start on a full disk leaves a file without a mark and without tables.
     if (mark === 0 && first("SELECT count(*) FROM sqlite_schema") === 0) return madeAtStart(file);
     if (mark !== applicationId) {
-      return problemWith(about, `${file} is another program's database; name another (gateway.sessions.store)`);
+      return problem(`${file} is another program's database`, "name another (gateway.sessions.store)");
     }
     const version = readVersion(database);
-    if (version > newestVersion) {
-      const known = `schema version ${version}, and this release knows versions up to ${newestVersion}`;
-      return problemWith(about, `${file} has ${known}; start the newer release that wrote it`);
-    }
+    if (version > newestVersion) return tooNew(file, version, newestVersion);
     const fault = bytes > maxReadBytes ? undefined : first("PRAGMA quick_check(1)");
     if (fault !== undefined && fault !== "ok") {
       const remedy = "stop the gateway, save what can be read with `portico sessions export`, or restore a backup";
-      return problemWith(about, `${file} is damaged: ${String(fault).replaceAll(/\s+/g, " ")}; ${remedy}`);
+      return problem(`${file} is damaged: ${String(fault)}`, remedy);
     }
     const age = version < newestVersion ? `, upgraded to ${newestVersion} at the next start` : "";
     const read = fault === undefined ? "too large to be checked here" : "intact";
-    return ok(about, `${file}, ${formatBytes(bytes)}, schema version ${version}${age}, ${read}`);
+    return ok(`${file}, ${formatBytes(bytes)}, schema version ${version}${age}, ${read}`);
   } finally {
     database.close();
   }
