@@ -1,9 +1,12 @@
 /** The schemas of an archive's lines. */
-import { type TSchema, Type } from "typebox";
+import { type TProperties, type TSchema, Type } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
 import { errorCodes } from "../core/errors.ts";
 import { finishes } from "../core/turn.ts";
 
+const { Array: list, Optional: optional } = Type;
+const words = Type.String();
+const text = optional(words);
 const name = Type.String({ minLength: 1 });
 /**
  * Visible ASCII, but no quote and no backslash: ids go into headers and paths, and unescaped into events. Ours are
@@ -18,206 +21,172 @@ const date = Type.String({
 });
 const counted = Type.Integer({ minimum: 0 });
 const code = Type.Enum([...errorCodes]);
-const text = Type.Optional(Type.String());
 /** An operator's own adapter may have said null. */
-const unsaid = Type.Optional(Type.Union([Type.String(), Type.Null()]));
-const flag = Type.Optional(Type.Boolean());
-const extra = Type.Object({
-  dialect: Type.Enum(["chat", "responses"]),
-  fields: Type.Record(Type.String(), Type.Unknown()),
-});
-const annotation = Type.Object({ type: Type.String(), fields: Type.Record(Type.String(), Type.Unknown()) });
+const unsaid = optional(Type.Union([words, Type.Null()]));
+const flag = optional(Type.Boolean());
+const fields = Type.Record(words, Type.Unknown());
+const extra = Type.Object({ dialect: Type.Enum(["chat", "responses"]), fields });
+
+/** What has one of these types, and what else it must have. */
+function typed<Fields extends TProperties>(types: string | readonly string[], fields: Fields) {
+  return Type.Object({ type: typeof types === "string" ? Type.Literal(types) : Type.Enum([...types]), ...fields });
+}
 
 const part = Type.Union([
-  Type.Object({
-    type: Type.Enum(["text", "refusal"]),
-    text: Type.String(),
-    logprobs: Type.Optional(Type.Array(Type.Unknown())),
-    annotations: Type.Optional(Type.Array(annotation)),
-    extra: Type.Optional(extra),
+  typed(["text", "refusal"], {
+    text: words,
+    logprobs: optional(list(Type.Unknown())),
+    annotations: optional(list(Type.Object({ type: words, fields }))),
+    extra: optional(extra),
   }),
-  Type.Object({ type: Type.Literal("image"), url: text, fileId: text, detail: text }),
-  Type.Object({ type: Type.Literal("file"), fileId: text, data: text, url: text, name: text }),
-  Type.Object({ type: Type.Literal("audio"), data: Type.String(), format: Type.String() }),
-  Type.Object({ type: Type.Literal("other"), extra }),
+  typed("image", { url: text, fileId: text, detail: text }),
+  typed("file", { fileId: text, data: text, url: text, name: text }),
+  typed("audio", { data: words, format: words }),
+  typed("other", { extra }),
 ]);
-const content = Type.Union([Type.String(), Type.Array(part)]);
-const called = {
-  name,
-  description: text,
-  parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-  strict: flag,
-  deferred: flag,
-};
+const content = Type.Union([words, list(part)]);
+const called = { name, description: text, parameters: optional(fields), strict: flag, deferred: flag };
 /** Groups may contain groups, but no dialect nests them this deep. */
 const maxGroups = 8;
-const tools = Type.Array(toToolForm(maxGroups));
+const tools = list(toToolForm(maxGroups));
 
 function toToolForm(groups: number): TSchema {
-  const inner: TSchema = groups === 0 ? Type.Never() : Type.Array(toToolForm(groups - 1));
+  const inner: TSchema = groups === 0 ? Type.Never() : list(toToolForm(groups - 1));
   return Type.Union([
-    Type.Object({ type: Type.Enum(["function", "custom"]), ...called }),
-    Type.Object({
-      type: Type.Literal("other"),
+    typed(["function", "custom"], called),
+    typed("other", {
       name: text,
-      group: Type.Optional(Type.Object({ name, description: text, tools: inner })),
-      search: Type.Optional(Type.Object({ type: Type.Literal("function"), ...called })),
+      group: optional(Type.Object({ name, description: text, tools: inner })),
+      search: optional(typed("function", called)),
       extra,
     }),
   ]);
 }
 
 const format = Type.Union([
-  Type.Object({ type: Type.Enum(["text", "json"]) }),
-  Type.Object({
-    type: Type.Literal("schema"),
-    name,
-    description: text,
-    schema: Type.Record(Type.String(), Type.Unknown()),
-    strict: flag,
-  }),
+  typed(["text", "json"], {}),
+  typed("schema", { name, description: text, schema: fields, strict: flag }),
 ]);
+
+const callKind = Type.Enum(["function", "custom", "search"]);
 
 /** What an answer is made of. */
 const outputItem = Type.Union([
-  Type.Object({
-    type: Type.Literal("message"),
+  typed("message", {
     role: Type.Enum(["system", "developer", "user", "assistant"]),
     content,
-    name: Type.Optional(Type.String()),
-    extra: Type.Optional(extra),
+    name: text,
+    extra: optional(extra),
   }),
-  Type.Object({
-    type: Type.Literal("reasoning"),
-    summary: Type.Array(Type.String()),
-    text: Type.String(),
-    encrypted: Type.Optional(Type.String()),
+  typed("reasoning", { summary: list(words), text: words, encrypted: text }),
+  typed("tool-call", {
+    kind: callKind,
+    callId: words,
+    name: words,
+    group: text,
+    arguments: words,
+    extra: optional(extra),
   }),
-  Type.Object({
-    type: Type.Literal("tool-call"),
-    kind: Type.Enum(["function", "custom", "search"]),
-    callId: Type.String(),
-    name: Type.String(),
-    group: Type.Optional(Type.String()),
-    arguments: Type.String(),
-    extra: Type.Optional(extra),
-  }),
-  Type.Object({
-    type: Type.Literal("other"),
+  typed("other", {
     extra,
-    exchange: Type.Optional(Type.Object({ side: Type.Enum(["model", "tools"]), id: Type.String() })),
-    tools: Type.Optional(tools),
-    updates: Type.Optional(Type.Object({ reasoningEffort: text, format: Type.Optional(format) })),
-    words: Type.Optional(Type.String()),
+    exchange: optional(Type.Object({ side: Type.Enum(["model", "tools"]), id: words })),
+    tools: optional(tools),
+    updates: optional(Type.Object({ reasoningEffort: text, format: optional(format) })),
+    words: text,
     steers: flag,
   }),
-  Type.Object({
-    type: Type.Literal("compaction"),
-    summary: Type.String(),
-    encrypted: Type.Optional(Type.String()),
-  }),
+  typed("compaction", { summary: words, encrypted: text }),
 ]);
 
 const item = Type.Union([
   outputItem,
-  Type.Object({
-    type: Type.Literal("tool-output"),
-    kind: Type.Enum(["function", "custom", "search"]),
-    callId: Type.String(),
+  typed("tool-output", {
+    kind: callKind,
+    callId: words,
     output: content,
-    tools: Type.Optional(tools),
-    extra: Type.Optional(extra),
+    tools: optional(tools),
+    extra: optional(extra),
   }),
 ]);
 
 const finish = Type.Enum([...finishes]);
+const piece = Type.Object({
+  kind: Type.Enum(["text", "refusal", "reasoning", "summary", "arguments", "annotation", "extra"]),
+  part: counted,
+  lengths: list(counted),
+  logprobs: optional(list(counted)),
+});
+const remark = Type.Union([
+  typed("tried", { adapter: words, code }),
+  typed("left-out", { what: words }),
+  typed("changed", { what: words, to: words }),
+]);
+const failure = Type.Object({
+  code,
+  message: words,
+  param: text,
+  wireCode: text,
+  retryAfterSeconds: optional(Type.Union([Type.Number({ minimum: 0 }), Type.Null()])),
+});
 const told = Type.Object({
-  session: Type.Optional(id),
-  history: Type.Optional(Type.Enum(["new", "continued", "matched", "forked", "foreign", "stateless"])),
-  contextItems: Type.Optional(counted),
+  session: optional(id),
+  history: optional(Type.Enum(["new", "continued", "matched", "forked", "foreign", "stateless"])),
+  contextItems: optional(counted),
   omittedItems: counted,
   truncation: Type.Enum(["auto", "disabled"]),
-  endedAt: Type.Optional(date),
+  endedAt: optional(date),
   finish,
-  others: Type.Optional(Type.Array(Type.Object({ finish, items: Type.Array(outputItem) }))),
+  others: optional(list(Type.Object({ finish, items: list(outputItem) }))),
   notes: Type.Object({ fingerprint: unsaid, serviceTier: unsaid }),
-  remarks: Type.Optional(
-    Type.Array(
-      Type.Union([
-        Type.Object({ type: Type.Literal("tried"), adapter: Type.String(), code }),
-        Type.Object({ type: Type.Literal("left-out"), what: Type.String() }),
-        Type.Object({ type: Type.Literal("changed"), what: Type.String(), to: Type.String() }),
-      ]),
-    ),
-  ),
+  remarks: optional(list(remark)),
   background: flag,
-  brokenOff: Type.Optional(counted),
+  brokenOff: optional(counted),
   memo: text,
-  failure: Type.Optional(
-    Type.Object({
-      code,
-      message: Type.String(),
-      param: text,
-      wireCode: text,
-      retryAfterSeconds: Type.Optional(Type.Union([Type.Number({ minimum: 0 }), Type.Null()])),
-    }),
-  ),
-  pieces: Type.Optional(
-    Type.Array(
-      Type.Array(
-        Type.Object({
-          kind: Type.Enum(["text", "refusal", "reasoning", "summary", "arguments", "annotation", "extra"]),
-          part: counted,
-          lengths: Type.Array(counted),
-          logprobs: Type.Optional(Type.Array(counted)),
-        }),
-      ),
-    ),
-  ),
+  failure: optional(failure),
+  pieces: optional(list(list(piece))),
 });
 
 /** The fields of a memo (JSON text) that a replay of its turn reads; the rest is sent as it is. */
 export const memoForm: Validator = Compile(
   Type.Object({
-    reasoning: Type.Object({ summary: Type.Union([Type.String(), Type.Null()]) }),
-    user: Type.Union([Type.String(), Type.Null()]),
+    reasoning: Type.Object({ summary: Type.Union([words, Type.Null()]) }),
+    user: Type.Union([words, Type.Null()]),
   }),
 );
 
-const store = Type.Object({ version: Type.Integer(), hintKey: key, sealKeys: Type.Optional(Type.Array(key)) });
+const store = Type.Object({ version: Type.Integer(), hintKey: key, sealKeys: optional(list(key)) });
 const session = Type.Object({
   id,
   owner: name,
-  hint: Type.Optional(hash),
-  tip: Type.Optional(id),
+  hint: optional(hash),
+  tip: optional(id),
   resends: Type.Boolean(),
-  metadata: Type.Record(Type.String(), Type.String()),
+  metadata: Type.Record(words, words),
   createdAt: date,
   updatedAt: date,
+});
+const usage = Type.Object({
+  inputTokens: counted,
+  cachedTokens: counted,
+  cacheWriteTokens: optional(counted),
+  outputTokens: counted,
+  reasoningTokens: counted,
 });
 const turn = Type.Object({
   id,
   owner: name,
-  session: Type.Optional(id),
-  parent: Type.Optional(id),
+  session: optional(id),
+  parent: optional(id),
   createdAt: date,
-  model: Type.String(),
-  input: Type.Array(item),
-  output: Type.Array(item),
+  model: words,
+  input: list(item),
+  output: list(item),
   status: Type.Enum(["completed", "incomplete", "shown", "running", "failed", "cancelled"]),
-  usage: Type.Optional(
-    Type.Object({
-      inputTokens: counted,
-      cachedTokens: counted,
-      cacheWriteTokens: Type.Optional(counted),
-      outputTokens: counted,
-      reasoningTokens: counted,
-    }),
-  ),
-  digest: Type.Optional(hash),
-  exchange: Type.Optional(hash),
-  gap: Type.Optional(Type.Boolean()),
-  told: Type.Optional(told),
+  usage: optional(usage),
+  digest: optional(hash),
+  exchange: optional(hash),
+  gap: flag,
+  told: optional(told),
 });
 
 /**
