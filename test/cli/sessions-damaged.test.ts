@@ -60,7 +60,7 @@ test("a read error is reported with its cause, and what was exported before it c
   assert.match((await portico(there, "sessions", "import", out)).complained, /cut off/);
   appendFileSync(out, '{"type":"end"}\n');
   const taken = await portico(there, "sessions", "import", out);
-  const [, turns] = /^Imported 1 sessions and (\d+) turns\.$/.exec(taken.printed) ?? [];
+  const [, turns] = /^Imported 1 session and (\d+) turns\.$/.exec(taken.printed) ?? [];
   assert.ok(Number(turns) >= 50 && Number(turns) <= 100, taken.printed);
 });
 

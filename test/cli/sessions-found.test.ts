@@ -132,11 +132,8 @@ test("an import reports how many sessions came without their hints, and restores
   await store.deleteSession("alice", first!.session!);
   const [since] = await keepThread(store, 1);
   const taken = await sessions("import", "backup.jsonl");
-  assert.equal(taken.printed, "Imported 1 sessions and 1 turns.");
-  assert.match(
-    taken.complained,
-    /^1 sessions can be found only by their ids, because others have their hints by now\./,
-  );
+  assert.equal(taken.printed, "Imported 1 session and 1 turn.");
+  assert.match(taken.complained, /^1 session can be found only by id, because others have the hints by now\./);
   await sessions("delete", since!.session!);
   assert.deepEqual(await sessions("import", "backup.jsonl"), {
     code: 0,

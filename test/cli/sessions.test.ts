@@ -124,7 +124,7 @@ test("an archive that is exported on one machine and imported on another is the 
 
   const there = makePlace(context);
   const taken = await sessions(there.folder, "import", archive);
-  assert.equal(taken.printed, "Imported 1 sessions and 3 turns.");
+  assert.equal(taken.printed, "Imported 1 session and 3 turns.");
   const again = await sessions(there.folder, "import", archive);
   assert.equal(again.printed, "Imported 0 sessions and 0 turns.");
   assert.equal((await openBeside(context, there.file).findSession("alice", "hint"))?.id, first!.session);
@@ -154,7 +154,7 @@ test("an archive can be piped from one command into the next", async (context) =
     text(exporting.stderr),
   ]);
   assert.equal(wrong + alsoWrong, "");
-  assert.equal(said, "Imported 1 sessions and 2 turns.\n");
+  assert.equal(said, "Imported 1 session and 2 turns.\n");
 });
 
 test("an archive may come from a named pipe", { skip: process.platform === "win32" }, async (context) => {
@@ -166,7 +166,7 @@ test("an archive may come from a named pipe", { skip: process.platform === "win3
   execFileSync("sh", ["-c", 'mkfifo "$0"', pipe]);
   const writing = spawn("sh", ["-c", 'cat "$0" > "$1"', join(here.folder, "backup.jsonl"), pipe]);
   context.after(() => writing.kill());
-  assert.equal((await sessions(there.folder, "import", pipe)).printed, "Imported 1 sessions and 2 turns.");
+  assert.equal((await sessions(there.folder, "import", pipe)).printed, "Imported 1 session and 2 turns.");
 });
 
 test("deleted sessions are gone for a gateway that runs at the same time, and unknown ones are reported", async (context) => {
@@ -191,7 +191,7 @@ test("prune applies the configured retention and prints what was deleted", async
   await store.close();
   const { code, printed } = await sessions(folder, "prune");
   assert.equal(code, 0);
-  const [, bytes] = /^Deleted 1 sessions and 1 turns\. The store is (\d+) bytes smaller\.$/.exec(printed) ?? [];
+  const [, bytes] = /^Deleted 1 session and 1 turn\. The store is (\d+) bytes smaller\.$/.exec(printed) ?? [];
   assert.ok(Number(bytes) > 900_000, printed);
   assert.equal((await sessions(folder, "prune")).printed, "Deleted 0 sessions and 0 turns.");
 });

@@ -105,7 +105,7 @@ export function describeGateway(server: () => RedisServer): void {
     assert.equal((await portico(folder, "sessions", "delete", turn!.session!)).code, 0);
     assert.equal(await store.findSession("alice", "hint"), undefined);
     const imported = await portico(folder, "sessions", "import", "backup.jsonl");
-    assert.equal(imported.printed, "Imported 1 sessions and 2 turns.");
+    assert.equal(imported.printed, "Imported 1 session and 2 turns.");
     assert.equal((await store.findSession("alice", "hint"))?.id, turn!.session);
     const pruned = await portico(folder, "sessions", "prune");
     assert.equal(pruned.printed, "Deleted 0 sessions and 0 turns.");

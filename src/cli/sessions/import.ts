@@ -4,6 +4,7 @@ import { type Command, CommandError } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { toPath } from "../terminal.ts";
 import { withStore } from "./open.ts";
+import { count } from "./text.ts";
 
 export const importSessions: Command = {
   summary: "Import what was exported.",
@@ -32,7 +33,7 @@ export const importSessions: Command = {
         const { readArchive } = await import("../../archive/read.ts");
         const bytes = file === undefined ? terminal.input : createReadStream(file);
         const { sessions, turns, hintsTaken } = await store.importRecords(readArchive(bytes));
-        terminal.print(`Imported ${sessions} sessions and ${turns} turns.`);
+        terminal.print(`Imported ${count(sessions, "session")} and ${count(turns, "turn")}.`);
         if (hintsTaken > 0) terminal.complain(describeTaken(hintsTaken));
         return 0;
       },
@@ -41,7 +42,7 @@ export const importSessions: Command = {
   },
 };
 
-function describeTaken(count: number): string {
-  const remedy = "To restore the hints, delete those and import the archive again.";
-  return `${count} sessions can be found only by their ids, because others have their hints by now. ${remedy}`;
+function describeTaken(sessions: number): string {
+  const remedy = "To restore them, delete those sessions and import the archive again.";
+  return `${count(sessions, "session")} can be found only by id, because others have the hints by now. ${remedy}`;
 }

@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import type { Command } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { type Opened, withStore } from "./open.ts";
+import { count } from "./text.ts";
 
 export const prune: Command = {
   summary: "Apply the configured retention now.",
@@ -20,7 +21,7 @@ export const prune: Command = {
       const shrunk = Math.max(0, before - sizeOf(file));
       // A store also shrinks when its log is checkpointed.
       const size = sessions + turns > 0 && shrunk > 0 ? ` The store is ${shrunk} bytes smaller.` : "";
-      terminal.print(`Deleted ${sessions} sessions and ${turns} turns.${size}`);
+      terminal.print(`Deleted ${count(sessions, "session")} and ${count(turns, "turn")}.${size}`);
       return 0;
     };
     return withStore(given, terminal, runtime, prune, () => {});

@@ -4,7 +4,7 @@ import type { Wanted } from "../../core/wanted.ts";
 import type { Command } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { withStore } from "./open.ts";
-import { describeItem, formatTime, toPlain } from "./text.ts";
+import { count, describeItem, formatTime, toPlain } from "./text.ts";
 import { hintOptions, readWanted, wantedNotes } from "./wanted.ts";
 
 const usage = "sessions show (ID | --user NAME | --hint HINT) [--owner NAME] [--json] [--config FILE]";
@@ -110,8 +110,4 @@ function describeTurn(turn: StoredTurn, isTip: boolean, branches: number): reado
     return `  ${speaker}: ${toPlain(text).replaceAll("\n", "\n    ")}`;
   });
   return [`-- ${turn.id} (${about})`, ...said];
-}
-
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }

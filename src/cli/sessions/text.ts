@@ -9,6 +9,11 @@ export function formatTime(date: Date): string {
     .replace(/\.\d+Z$/, "Z");
 }
 
+/** `1 turn`, `2 turns` */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 /** Texts come from outside: control characters are shown, not obeyed. */
 export function toPlain(text: string): string {
   return text.replaceAll(/[\0-\x08\x0b-\x1f\x7f-\x9f]/g, (char) =>
