@@ -5,7 +5,6 @@ import { toNaming } from "../channel.ts";
 import type { Config, Hint } from "../config/config.ts";
 import { isToken } from "../config/headers.ts";
 import type { Loaded } from "../config/load.ts";
-import { ConfigError } from "../config/problem.ts";
 import { findToken } from "../config/token.ts";
 import { codeOf, GatewayError, messageOf } from "../core/errors.ts";
 import { findModel } from "../model.ts";
@@ -163,12 +162,10 @@ function readTokenFile(file: string): string {
   try {
     token = readFileSync(file, "utf8").trim();
   } catch (thrown) {
-    throw new ConfigError([{ path: file, message: `the token cannot be read (${codeOf(thrown)}); name another file` }]);
+    throw new CommandError(`${file}: the token cannot be read (${codeOf(thrown)}); name another file.`);
   }
   if (isToken(token)) return token;
-  throw new ConfigError([
-    { path: file, message: "contains no token: a token is one line of visible ASCII characters" },
-  ]);
+  throw new CommandError(`${file} contains no token: a token is one line of visible ASCII characters.`);
 }
 
 /** As `portico start` prints it, or as clients have it, with `/v1` at the end. */

@@ -1,4 +1,4 @@
-/** Says in one sentence why the gateway could not start. */
+/** Says in one sentence why the gateway could not start, or why a file could not be written. */
 import type { HttpConfig } from "../config/config.ts";
 import { codeOf, messageOf } from "../core/errors.ts";
 
@@ -20,4 +20,19 @@ export function explainFailure(thrown: unknown, { bind, port }: HttpConfig): str
     default:
       return `gateway.http.bind: cannot listen on ${bind}, port ${port}: ${reason}`;
   }
+}
+
+/** For a new file; `elsewhere` is how to write to another folder. */
+export function explainWriting(thrown: unknown, file: string, elsewhere = "name a file in another folder"): string {
+  const code = codeOf(thrown);
+  if (code === "EEXIST") return `${file} exists and was left as it is; name another file.`;
+  const closed = `you may not write in its folder; let its owner do it, or ${elsewhere}`;
+  const remedies = new Map([
+    ["ENOENT", "its folder does not exist; create it"],
+    ["EACCES", closed],
+    ["EPERM", closed],
+    ["EROFS", `its disk is read-only; ${elsewhere}`],
+    ["ENOSPC", "its disk is full; make room there"],
+  ]);
+  return `${file} cannot be written (${code}): ${remedies.get(code) ?? `check its folder, or ${elsewhere}`}.`;
 }

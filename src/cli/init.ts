@@ -2,8 +2,8 @@
 import { writeFileSync } from "node:fs";
 import { createToken } from "../config/token.ts";
 import { type Command, CommandError } from "./command.ts";
+import { explainWriting } from "./failure.ts";
 import { nameOf } from "./help.ts";
-import { codeOf } from "../core/errors.ts";
 import { toPath } from "./terminal.ts";
 
 export const init: Command = {
@@ -18,30 +18,13 @@ export const init: Command = {
     try {
       writeFileSync(file, composeFile(createToken()), { mode: 0o600, flag: "wx" });
     } catch (thrown) {
-      throw new CommandError(explain(thrown, file));
+      throw new CommandError(explainWriting(thrown, file, "name a file in another folder, as in `portico init FILE`"));
     }
     const start = nameOf("start", terminal.env, positionals[0] === undefined ? "" : ` --config ${name}`);
     terminal.print(`Wrote ${file}, readable only by you, with a fresh token in it.\nStart it: ${start}`);
     return 0;
   },
 };
-
-function explain(thrown: unknown, file: string): string {
-  const code = codeOf(thrown);
-  if (code === "EEXIST") return `${file} exists and was left as it is; name another file.`;
-  return `${file} cannot be written (${code}): ${remedies.get(code) ?? `check its folder, or ${elsewhere}`}.`;
-}
-
-const elsewhere = "name a file in another folder, as in `portico init FILE`";
-const closed = `you may not write in its folder; let its owner do it, or ${elsewhere}`;
-
-const remedies: ReadonlyMap<string, string> = new Map([
-  ["ENOENT", "its folder does not exist; create it"],
-  ["EACCES", closed],
-  ["EPERM", closed],
-  ["EROFS", `its disk is read-only; ${elsewhere}`],
-  ["ENOSPC", "its disk is full; make room there"],
-]);
 
 function composeFile(token: string): string {
   return `// Portico's configuration: JSON in which comments and trailing commas are allowed.

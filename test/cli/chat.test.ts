@@ -172,7 +172,7 @@ test("An invalid URL, session or token file is refused.", async (context) => {
   assert.equal((await chat(folder, "", "--session", "a\nb")).code, 2);
   const { code, stderr } = await chat(folder, "", "--url", "http://127.0.0.1:1", "--token-file", "gone");
   assert.equal(code, 1);
-  assert.match(stderr, /gone: the token cannot be read \(ENOENT\)/);
+  assert.equal(stderr, `${join(folder, "gone")}: the token cannot be read (ENOENT); name another file.\n`);
 });
 
 function connectTo(context: TestContext, { address }: Gateway, more: Partial<Parameters<typeof openRemote>[0]> = {}) {

@@ -120,7 +120,12 @@ test("an archive that is exported on one machine and imported on another is the 
   assert.equal(out.code, 0);
   const archive = join(here.folder, "backup.jsonl");
   assert.equal(statSync(archive).mode & 0o777, 0o600);
-  assert.equal((await sessions(here.folder, "export", "--out", "backup.jsonl")).code, 1);
+  const exportTo = async (file: string) => (await sessions(here.folder, "export", "--out", file)).complained;
+  assert.equal(await exportTo("backup.jsonl"), `${archive} exists and was left as it is; name another file.`);
+  assert.match(
+    await exportTo("gone/backup.jsonl"),
+    /cannot be written \(ENOENT\): its folder does not exist; create it\.$/,
+  );
 
   const there = makePlace(context);
   const taken = await sessions(there.folder, "import", archive);

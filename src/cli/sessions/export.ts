@@ -7,6 +7,7 @@ import type { ArchiveRecord } from "../../core/store.ts";
 import { exportWanted } from "../../core/wanted.ts";
 import { isLasting } from "../../stores/sqlite/trouble.ts";
 import { type Command, CommandError } from "../command.ts";
+import { explainWriting } from "../failure.ts";
 import { configOption } from "../settings.ts";
 import { toPath } from "../terminal.ts";
 import { nameCause, withStore } from "./open.ts";
@@ -64,7 +65,7 @@ async function writeFile(records: AsyncIterable<ArchiveRecord>, file: string): P
     return written;
   } catch (thrown) {
     if (!isFileError(thrown) || thrown.code !== "EEXIST") rmSync(file, { force: true });
-    throw isFileError(thrown) ? new CommandError(explain(thrown, file)) : thrown;
+    throw isFileError(thrown) ? new CommandError(explainWriting(thrown, file)) : thrown;
   }
 }
 
@@ -99,10 +100,4 @@ function cutShort({ code, message, cause }: GatewayError, what: string): Gateway
 
 function isFileError(thrown: unknown): thrown is NodeJS.ErrnoException {
   return thrown instanceof Error && "syscall" in thrown;
-}
-
-function explain({ code, message }: NodeJS.ErrnoException, file: string): string {
-  if (code === "EEXIST") return `${file} exists and was left as it is; name another file.`;
-  if (code === "ENOENT") return `${file} cannot be written, because its folder does not exist.`;
-  return `${file} cannot be written: ${message}`;
 }
