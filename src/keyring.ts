@@ -5,7 +5,7 @@ import { createSeal } from "./seal.ts";
 
 export interface Keyring {
   readonly sealOf: SealOf;
-  /** Looks for keys that came with an archive. */
+  /** Looks for keys that came with an archive; if it fails, it is tried again soon. */
   renew(): Promise<void>;
   close(): void;
 }
@@ -22,11 +22,11 @@ export async function openKeyring(
   const [own] = await store.sealKeys();
   const look = async () => createSeal(toBytes(own), (await store.sealKeys()).map(toBytes));
   let current = await look();
-  const renew = async () => {
-    current = await look();
-  };
   // If the store cannot be read, those who need it are told.
-  const timer = setInterval(() => void renew().catch(() => {}), intervalMs).unref();
+  async function renew(): Promise<void> {
+    current = await look().catch(() => current);
+  }
+  const timer = setInterval(renew, intervalMs).unref();
   return {
     sealOf: (owner) => current(owner),
     renew,

@@ -23,21 +23,16 @@ export function toLimits({ http, sessions }: Config): GatewayLimits {
 
 /** The settings of the front door. */
 export function toHttpSettings({ auth, http: { authToken, ...http }, sessions }: Config): HttpSettings {
-  const tokens = [...toUnnamedTokens(auth.token, authToken), ...http.tokens];
-  return { ...http, tokens, hints: sessions.hints };
+  // If the endpoints have a token of their own, the general one does not open them.
+  const general = toUnnamed(auth.token, authToken === undefined ? ["operator", ...endpoints] : ["operator"]);
+  return { ...http, tokens: [...general, ...toUnnamed(authToken, endpoints), ...http.tokens], hints: sessions.hints };
 }
+
+const endpoints = ["chat", "responses"] as const;
 
 /** Changing an unnamed token loses no session: all of them share this owner. */
 export const unnamedOwner = "default";
 
-/** If the endpoints have a token of their own, the general one does not open them. */
-function toUnnamedTokens(general: string | undefined, ofEndpoints: string | undefined): readonly Token[] {
-  return [
-    ...toUnnamedToken(general, ofEndpoints === undefined ? ["operator", "chat", "responses"] : ["operator"]),
-    ...toUnnamedToken(ofEndpoints, ["chat", "responses"]),
-  ];
-}
-
-function toUnnamedToken(token: string | undefined, opens: readonly Endpoint[]): readonly Token[] {
+function toUnnamed(token: string | undefined, opens: readonly Endpoint[]): readonly Token[] {
   return token === undefined ? [] : [{ owner: unnamedOwner, sha256: toDigest(token), opens: new Set(opens) }];
 }

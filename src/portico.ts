@@ -43,11 +43,13 @@ export interface Portico {
    */
   reload(config: Config): Promise<void>;
   /** Stops accepting, lets running turns finish, then closes everything. `endOthers` ends turns from outside HTTP. */
-  close(endOthers?: Closer): Promise<void>;
+  close(endOthers?: Part["close"]): Promise<void>;
 }
 
-/** Lets turns finish until `overdue` resolves. */
-type Closer = (overdue: Promise<void>) => Promise<void>;
+/** What is opened with a gateway and closed with it; turns in it may finish until `overdue` resolves. */
+interface Part {
+  close(overdue: Promise<void>): Promise<void> | void;
+}
 
 /** What an embedding program may pass in. */
 export interface Surroundings {
@@ -61,35 +63,35 @@ export interface Surroundings {
 
 /** Makes a gateway and opens its listener. */
 export async function createPortico(config: Config, surroundings: Surroundings = {}): Promise<Portico> {
-  const closers: Closer[] = [];
+  const opened: Part[] = [];
   try {
-    return await open(config, surroundings, closers);
+    return await open(config, surroundings, opened);
   } catch (thrown) {
-    await closeParts(closers, config.http.limits.drainTimeoutMs);
+    await closeParts(opened, config.http.limits.drainTimeoutMs);
     throw thrown;
   }
 }
 
-/** Adds the closer of each opened part to `closers`, in order of opening. */
-async function open(config: Config, surroundings: Surroundings, closers: Closer[]): Promise<Portico> {
-  const now = surroundings.now ?? (() => new Date());
-  const { adapters: given = {} } = surroundings;
+/** Adds each part to `opened`, in order of opening. */
+async function open(config: Config, surroundings: Surroundings, opened: Part[]): Promise<Portico> {
+  const { now = () => new Date(), adapters: given = {} } = surroundings;
   const newId = createIds(now);
   let current = { ...config, limits: toLimits(config) };
   let isClosed = false;
+  function keep<T extends Part>(part: T): T {
+    opened.push(part);
+    return part;
+  }
 
-  const logging = surroundings.log === undefined ? createLog(config.log.level) : guardLog(surroundings.log);
+  const logging = keep(surroundings.log === undefined ? createLog(config.log.level) : guardLog(surroundings.log));
   const { log } = logging;
-  closers.push(() => logging.close());
   const metrics = createMetrics();
   const spans = await findSpans();
   const observer = createObserver(log, metrics, spans);
 
   const bare = await openStore(config.sessions.store, (message) => log.error({}, message));
-  const store = observeStore(bare, log, metrics.committed);
-  closers.push(() => store.close());
-  const adapter = createChangingRoute(await createAdapterRoute(config, now, observer, given));
-  closers.push(() => adapter.close());
+  const store = keep(observeStore(bare, log, metrics.committed));
+  const adapter = keep(createChangingRoute(await createAdapterRoute(config, now, observer, given)));
   const tokenCounter = createTokenCounter();
   const gateway = createGateway({
     adapter,
@@ -102,7 +104,7 @@ async function open(config: Config, surroundings: Surroundings, closers: Closer[
     tokenCounter,
     observer,
   });
-  closers.push((overdue) => gateway.close(overdue));
+  keep(gateway);
   await store.claim();
   await gateway.endLeft();
 
@@ -119,29 +121,26 @@ async function open(config: Config, surroundings: Surroundings, closers: Closer[
     now,
     log,
   });
-  closers.push(() => pruner.close());
-  const keyring = await openKeyring(store);
-  closers.push(async () => keyring.close());
+  keep(pruner);
+  const keyring = keep(await openKeyring(store));
 
   const responses = createResponsesProtocol({ seal: keyring.sealOf });
+  const openDoor = () =>
+    createDoor({
+      ...toDecisions(config, responses),
+      gateway,
+      models: () => adapter.models(),
+      adapters: () => adapter.states(),
+      ready: () => store.check(),
+      now,
+      newId,
+      log,
+      metrics,
+      tracer: spans,
+      operator: { store: renewKeys(store, keyring), prune: pruner.run, ...archiving },
+    });
   const { endpoints } = config.http;
-  const door =
-    endpoints.chat || endpoints.responses
-      ? createDoor({
-          ...toDecisions(config, responses),
-          gateway,
-          models: () => adapter.models(),
-          adapters: () => adapter.states(),
-          ready: () => store.check(),
-          now,
-          newId,
-          log,
-          metrics,
-          tracer: spans,
-          operator: { store: renewKeys(store, keyring), prune: pruner.run, ...archiving },
-        })
-      : undefined;
-  closers.push(async () => door?.close());
+  const door = endpoints.chat || endpoints.responses ? keep(openDoor()) : undefined;
   const address = await door?.listen();
 
   async function change(next: Config): Promise<void> {
@@ -173,20 +172,21 @@ async function open(config: Config, surroundings: Surroundings, closers: Closer[
     reload: oneAfterTheOther(change),
     close(endOthers) {
       isClosed = true;
-      return closeParts(closers, current.http.limits.drainTimeoutMs, endOthers);
+      return closeParts(opened, current.http.limits.drainTimeoutMs, endOthers);
     },
   };
 }
 
 /** Newest first, that one beside `others`; finally throws the first failure. */
-async function closeParts(closers: Closer[], drainTimeoutMs: number, others?: Closer): Promise<void> {
+async function closeParts(opened: Part[], drainTimeoutMs: number, others?: Part["close"]): Promise<void> {
   const over = new AbortController();
   const overdue = wait(drainTimeoutMs, undefined, { signal: over.signal }).catch(() => {});
   const failures: unknown[] = [];
   // A failure must not leave the rest open, least of all the store.
-  const attempt = async (closer: Closer | undefined) => closer?.(overdue).catch((thrown) => failures.push(thrown));
-  await Promise.all([attempt(closers.pop()), attempt(others)]);
-  for (const closer of closers.splice(0).toReversed()) await attempt(closer);
+  const attempt = (part: Part | undefined) =>
+    Promise.try(() => part?.close(overdue)).catch((thrown) => failures.push(thrown));
+  await Promise.all([attempt(opened.pop()), attempt(others && { close: others })]);
+  for (const part of opened.splice(0).toReversed()) await attempt(part);
   over.abort();
   if (failures.length > 0) throw failures[0];
 }
@@ -209,8 +209,7 @@ function renewKeys(store: SessionStore, keyring: Keyring): SessionStore {
     ...store,
     async importRecords(records) {
       const taken = await store.importRecords(records);
-      // If this fails, its timer tries again.
-      await keyring.renew().catch(() => {});
+      await keyring.renew();
       return taken;
     },
   };
