@@ -69,16 +69,16 @@ interface OpenGateway {
 /** All that a start needs. */
 interface Settings extends Loaded {
   /** The generated token of a run without a file. */
-  readonly storedToken: StoredToken | undefined;
+  readonly storedToken?: StoredToken;
 }
 
 /** Throws a ConfigError with everything that is wrong. */
 async function readAll(options: SettingsOptions, terminal: Terminal, runtime: Runtime): Promise<Settings> {
   const loaded = await readSettings(options, terminal, runtime);
   if (loaded.warnings.length > 0) terminal.complain(listProblems(loaded.warnings, "warning: "));
-  const storedToken = loaded.config.file === undefined ? readOrCreateToken(loaded.config.dataDir) : undefined;
-  const config = storedToken === undefined ? loaded.config : { ...loaded.config, auth: { token: storedToken.token } };
-  return { ...loaded, config, storedToken };
+  if (loaded.config.file !== undefined) return loaded;
+  const storedToken = readOrCreateToken(loaded.config.dataDir);
+  return { ...loaded, config: { ...loaded.config, auth: { token: storedToken.token } }, storedToken };
 }
 
 /** The current settings; undefined, with the reasons printed, if the gateway could not run with them. */
@@ -129,40 +129,35 @@ async function change(gateway: OpenGateway, settings: Settings, terminal: Termin
 function describeStart({ running: { address }, settings }: OpenGateway, { env }: Terminal): string {
   const { config, reason, storedToken } = settings;
   const { console: hasConsole, endpoints } = config.http;
-  const paths = [
-    ...(endpoints.chat ? ["/v1/chat/completions"] : []),
-    ...(endpoints.responses ? ["/v1/responses"] : []),
-  ];
+  const on = [endpoints.chat && chatPath, endpoints.responses && "/v1/responses"].filter(Boolean);
   const lines = [
-    address === undefined
-      ? `Portico ${readVersion()} is running. No endpoint is on, so no listener is open.`
-      : `Portico ${readVersion()} listens on ${address}`,
-    `  endpoints  ${paths.length === 0 ? "none (enable them in gateway.http.endpoints)" : paths.join(", ")}`,
-    ...(hasConsole && address !== undefined
-      ? [`  console    ${address.startsWith("unix:") ? "" : address}/console`]
-      : []),
-    `  adapter    ${config.defaultAdapter}: ${reason}`,
-    `  data       ${config.dataDir}`,
-    `  config     ${config.file ?? `no file, so both endpoints and the console are on (\`${nameOf("init", env)}\` writes one)`}`,
+    address === undefined ? "is running. No endpoint is on, so no listener is open." : `listens on ${address}`,
   ];
-  if (storedToken !== undefined) {
-    const text = storedToken.isNew
-      ? `${storedToken.token}  (shown only now; stored in ${storedToken.file})`
-      : `in ${storedToken.file}`;
-    lines.push(`  token      ${text}`);
+  const tell = (name: string, text: string) => lines.push(`  ${name.padEnd(9)}  ${text}`);
+  tell("endpoints", on.join(", ") || "none (enable them in gateway.http.endpoints)");
+  if (hasConsole && address !== undefined) tell("console", `${address.startsWith("unix:") ? "" : address}/console`);
+  tell("adapter", `${config.defaultAdapter}: ${reason}`);
+  tell("data", config.dataDir);
+  const without = `no file, so both endpoints and the console are on (\`${nameOf("init", env)}\` writes one)`;
+  tell("config", config.file ?? without);
+  if (storedToken?.isNew === false) tell("token", `in ${storedToken.file}`);
+  if (storedToken?.isNew) {
+    tell("token", `${storedToken.token}  (shown only now; stored in ${storedToken.file})`);
+    if (address !== undefined) lines.push("", ...describeTry(address, settings, storedToken.token));
   }
-  if (storedToken?.isNew && address !== undefined) {
-    const modelNote = settings.exampleModel === undefined ? ", with one of its models instead of MODEL" : "";
-    lines.push("", `Try it${modelNote}:`, `  ${curlLine(address, settings, storedToken.token)}`);
-  }
-  return lines.join("\n");
+  return `Portico ${readVersion()} ${lines.join("\n")}`;
 }
 
-function curlLine(address: string, { config, exampleModel = "MODEL" }: Loaded, token: string): string {
+const chatPath = "/v1/chat/completions";
+
+function describeTry(address: string, { config, exampleModel }: Loaded, token: string): readonly string[] {
   const { bind } = config.http;
   const target = bind.startsWith("unix:") ? `--unix-socket ${bind.slice("unix:".length)} http://localhost` : address;
-  const body = JSON.stringify({ model: exampleModel, messages: [{ role: "user", content: "Hello!" }] });
-  return `curl ${target}/v1/chat/completions -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '${body}'`;
+  const body = JSON.stringify({ model: exampleModel ?? "MODEL", messages: [{ role: "user", content: "Hello!" }] });
+  return [
+    `Try it${exampleModel === undefined ? ", with one of its models instead of MODEL" : ""}:`,
+    `  curl ${target}${chatPath} -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '${body}'`,
+  ];
 }
 
 async function drain({ running, settings }: OpenGateway, why: string, terminal: Terminal, hurry = ""): Promise<number> {
