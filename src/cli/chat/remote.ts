@@ -47,11 +47,10 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Chat
     idleMs: silenceMs,
   });
   const scrub = createScrubber([token]);
+  const authorization = `Bearer ${token}`;
   let open: readonly (typeof endpoints)[number][] = endpoints;
 
-  const authorization = `Bearer ${token}`;
-
-  async function list(): Promise<readonly string[]> {
+  async function models(): Promise<readonly string[]> {
     const request = { method: "GET", path: "/v1/models", headers: { authorization }, totalMs: listMs } as const;
     const response = await rewordErrors(upstream.send(request, new AbortController().signal));
     try {
@@ -72,12 +71,10 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Chat
     };
     const user = naming?.type === "user" ? session : undefined;
     for (;;) {
-      const [endpoint = endpoints[0], ...others] = open;
-      const body = JSON.stringify({ model, [endpoint.field]: messages, stream: true, user });
-      const response = await rewordErrors(
-        upstream.send({ method: "POST", path: endpoint.path, headers, body }, signal),
-      );
-      if (response.status === 200) return { endpoint, response };
+      const [{ path, field, createReplyReader } = endpoints[0], ...others] = open;
+      const body = JSON.stringify({ model, [field]: messages, stream: true, user });
+      const response = await rewordErrors(upstream.send({ method: "POST", path, headers, body }, signal));
+      if (response.status === 200) return { response, reader: createReplyReader(scrub) };
       const refusal = await readRefusal(response, address);
       const isClosed = refusal.wireCode === "endpoint_disabled" || refusal.wireCode === "endpoint_not_allowed";
       if (!isClosed || others.length === 0) throw refusal;
@@ -86,9 +83,8 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Chat
   }
 
   async function* streamAnswer(question: Question, signal: AbortSignal): AsyncGenerator<readonly Delta[]> {
-    const { endpoint, response } = await send(question, signal);
+    const { response, reader } = await send(question, signal);
     try {
-      const reader = endpoint.createReplyReader(scrub);
       while (!reader.isDone()) {
         const buffers = await rewordErrors(response.pull());
         const deltas = buffers === undefined ? reader.end() : reader.read(buffers);
@@ -101,7 +97,7 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Chat
   }
 
   return {
-    models: list,
+    models,
     ask: (question, signal) =>
       frame("", streamAnswer(question, signal), {
         async settle() {},
