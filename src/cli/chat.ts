@@ -38,9 +38,9 @@ export const chat: Command = {
     "Every line is a message. `/new` begins another conversation, `/exit` or Ctrl-D quits, Ctrl-C stops an answer, `/help` lists these.",
     "Piped input is answered line by line; exits with 1 if an answer failed.",
   ],
-  async run({ options }, terminal, runtime) {
+  async run({ options }, terminal) {
     const session = readSession(options["session"] ?? usualSession);
-    const loaded = await readSettings(options, terminal, runtime);
+    const loaded = await readSettings(options, terminal);
     const { hints, alwaysResends } = loaded.config.sessions;
     const naming = toNaming(hints);
     const opened = await openBackend(options, loaded, naming, terminal);

@@ -15,7 +15,7 @@ export const check: Command = {
     "Exits with 0 if the gateway would start with it, else with 1.",
   ],
   async run({ options }, terminal, runtime) {
-    const { config, effective, shown, warnings, reason } = await readSettings(options, terminal, runtime);
+    const { config, effective, shown, warnings, reason } = await readSettings(options, terminal);
     const faults = await runtime.tryAdapters(config);
     if (faults.length > 0) throw new ConfigError(faults, config.file);
     terminal.print(JSON.stringify(maskSecrets(effective, shown), undefined, 2));

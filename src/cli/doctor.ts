@@ -18,8 +18,8 @@ export const doctor: Command = {
     "An adapter's server is asked for its list of models, with the adapter's own key.",
     "Exits with 1 if there is a problem, else with 0.",
   ],
-  async run({ options, flags }, terminal, runtime) {
-    const findings = await examine(readSettings(options, terminal, runtime), flags.has("offline"));
+  async run({ options, flags }, terminal) {
+    const findings = await examine(readSettings(options, terminal), flags.has("offline"));
     for (const [about, finding] of findings) terminal.print(formatFinding(about, finding));
     return findings.some(([, { level }]) => level === "problem") ? 1 : 0;
   },

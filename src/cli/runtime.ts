@@ -1,13 +1,10 @@
 /** The rest of the program as the commands see it, loaded only by those that need it. */
 import type { Config } from "../config/config.ts";
 import { problem, type Problem } from "../config/problem.ts";
-import type { AdapterOptions } from "../config/schema.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Portico } from "../portico.ts";
 
 export interface Runtime {
-  /** The options of every type of adapter. */
-  adapterOptions(): Promise<AdapterOptions>;
   /** Creates every adapter and closes it again; returns the problems of those that fail. */
   tryAdapters(config: Pick<Config, "adapters" | "file">): Promise<readonly Problem[]>;
   /** Builds the gateway, and listens. */
@@ -17,7 +14,6 @@ export interface Runtime {
 export type Running = Pick<Portico, "address" | "reload" | "close">;
 
 export const runtime: Runtime = {
-  adapterOptions: async () => (await import("../adapters/index.ts")).adapterOptions,
   async tryAdapters({ adapters, file }) {
     const { createAdapter } = await import("../adapters/index.ts");
     const problems: Problem[] = [];

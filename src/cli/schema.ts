@@ -1,4 +1,5 @@
 /** `portico schema`: prints the JSON Schema of the config file. */
+import { adapterOptions } from "../adapters/index.ts";
 import { toJsonSchema } from "../config/editor.ts";
 import type { Command } from "./command.ts";
 
@@ -7,8 +8,8 @@ export const schema: Command = {
   usage: "schema",
   options: {},
   notes: ['Save it, and name it in the file: "$schema": "./portico.schema.json".'],
-  async run(_given, terminal, runtime) {
-    terminal.print(JSON.stringify(toJsonSchema(await runtime.adapterOptions()), undefined, 2));
+  async run(_given, terminal) {
+    terminal.print(JSON.stringify(toJsonSchema(adapterOptions), undefined, 2));
     return 0;
   },
 };

@@ -3,7 +3,6 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { type Loaded, loadConfig, type Source } from "../config/load.ts";
 import { ConfigError, type Problem } from "../config/problem.ts";
 import { createToken } from "../config/token.ts";
-import type { Runtime } from "./runtime.ts";
 import { codeOf } from "../core/errors.ts";
 import { type Terminal, toPath } from "./terminal.ts";
 
@@ -15,14 +14,15 @@ export interface SettingsOptions {
 }
 
 /** Throws a ConfigError with everything that is wrong. */
-export async function readSettings(options: SettingsOptions, terminal: Terminal, runtime: Runtime): Promise<Loaded> {
+export async function readSettings(options: SettingsOptions, terminal: Terminal): Promise<Loaded> {
   const file = findFile(options.config, terminal);
   const source = readSource(file, terminal);
   const overrides = toOverrides(options, terminal);
+  const { adapterOptions } = await import("../adapters/index.ts");
   const loading = loadConfig(source, {
     env: terminal.env,
     probe: (url) => terminal.probe(url),
-    adapterOptions: await runtime.adapterOptions(),
+    adapterOptions,
     readText: (file) => readFileSync(file, "utf8"),
     modeOf: (file) => (process.platform === "win32" ? undefined : statSync(file).mode),
     now: terminal.now(),

@@ -29,7 +29,7 @@ export const start: Command = {
     // A signal may come right after the start.
     const signals = listenForSignals(terminal);
     try {
-      let gateway = await open(await readAll(options, terminal, runtime), terminal, runtime);
+      let gateway = await open(await readAll(options, terminal), terminal, runtime);
       if (gateway === undefined) return 1;
       terminal.outlastOutput();
       signals.begin();
@@ -73,8 +73,8 @@ interface Settings extends Loaded {
 }
 
 /** Throws a ConfigError with everything that is wrong. */
-async function readAll(options: SettingsOptions, terminal: Terminal, runtime: Runtime): Promise<Settings> {
-  const loaded = await readSettings(options, terminal, runtime);
+async function readAll(options: SettingsOptions, terminal: Terminal): Promise<Settings> {
+  const loaded = await readSettings(options, terminal);
   if (loaded.warnings.length > 0) terminal.complain(listProblems(loaded.warnings, "warning: "));
   if (loaded.config.file !== undefined) return loaded;
   const storedToken = readOrCreateToken(loaded.config.dataDir);
@@ -88,7 +88,7 @@ async function readAgain(
   runtime: Runtime,
 ): Promise<Settings | undefined> {
   try {
-    const settings = await readAll(options, terminal, runtime);
+    const settings = await readAll(options, terminal);
     const faults = await runtime.tryAdapters(settings.config);
     if (faults.length === 0) return settings;
     throw new ConfigError(faults, settings.config.file);

@@ -58,8 +58,8 @@ const rotate: Command = {
     "Without a config file, the token is in the data folder, and is replaced there.",
     "A config file is never changed: standard error says what to change in it, and the command exits with 1.",
   ],
-  async run({ options }, terminal, runtime) {
-    const { config } = await readSettings(options, terminal, runtime);
+  async run({ options }, terminal) {
+    const { config } = await readSettings(options, terminal);
     if (config.file !== undefined) throw new CommandError(explainRotation(config.file));
     if (findToken(config.dataDir) === undefined) {
       throw new CommandError(`There is no token in ${config.dataDir} yet: the first \`portico start\` generates one.`);

@@ -9,7 +9,6 @@ import { run } from "../../src/cli/main.ts";
 import type { Config } from "../../src/config/config.ts";
 import type { Problem } from "../../src/config/problem.ts";
 import type { Signal, Terminal } from "../../src/cli/terminal.ts";
-import { adapterOptions } from "../config/surroundings.ts";
 import { createTerminalIn } from "./screen.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "portico-main-"));
@@ -85,7 +84,6 @@ function writeSettings(name: string, http: object): string {
 function createRuntime(open: (config: Config) => Promise<Omit<Running, "reload"> & Partial<Running>>): Runtime {
   const reload = () => assert.fail("the gateway may not be reloaded");
   return {
-    adapterOptions: async () => adapterOptions,
     tryAdapters: async () => [],
     open: async (config) => ({ reload, ...(await open(config)) }),
   };

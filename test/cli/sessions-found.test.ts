@@ -6,13 +6,11 @@ import { test, type TestContext } from "node:test";
 import type { Runtime } from "../../src/cli/runtime.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
-import { adapterOptions } from "../config/surroundings.ts";
 import { makeFolder } from "../gateway.ts";
 import { keepBelow, keepThread, makeTurn, toCreate } from "../stores/making.ts";
 import { type Ended, runIn } from "./screen.ts";
 
 const runtime: Runtime = {
-  adapterOptions: async () => adapterOptions,
   tryAdapters: () => assert.fail("no adapter may be created"),
   open: () => assert.fail("no gateway may be started"),
 };

@@ -30,11 +30,11 @@ export const exportSessions: Command = {
     "`portico sessions import` imports it, here or on another machine.",
     "From a damaged store, what can be read before the damage is written, without the end line of a complete archive.",
   ],
-  async run(given, terminal, runtime) {
+  async run(given, terminal) {
     const { out, user, hint, owner } = given.options;
     const isAll = given.positionals.length === 0 && (user ?? hint ?? owner) === undefined;
     const find = isAll ? undefined : readWanted(given, usage);
-    return withStore(given, terminal, runtime, async ({ store, file: storeFile }) => {
+    return withStore(given, terminal, async ({ store, file: storeFile }) => {
       const records = find === undefined ? store.exportRecords() : exportWanted(store, await find(store));
       const file = out === undefined ? undefined : toPath(out, terminal);
       const writing = file === undefined ? writeAll(records, terminal.output, false) : writeFile(records, file);

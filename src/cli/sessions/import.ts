@@ -17,7 +17,7 @@ export const importSessions: Command = {
     "If another session has a session's hint by now, it is imported without the hint: delete the other one and import again.",
     "A gateway running on the store can open what clients carry from the archive within ten seconds.",
   ],
-  async run(given, terminal, runtime) {
+  async run(given, terminal) {
     const [name = "-"] = given.positionals;
     const file = name === "-" ? undefined : toPath(name, terminal);
     const kind = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
@@ -28,7 +28,6 @@ export const importSessions: Command = {
     return withStore(
       given,
       terminal,
-      runtime,
       async ({ store }) => {
         const { readArchive } = await import("../../archive/read.ts");
         const bytes = file === undefined ? terminal.input : createReadStream(file);

@@ -24,7 +24,7 @@ export const list: Command = {
     ...configOption,
   },
   notes: [ownersNote],
-  async run(given, terminal, runtime) {
+  async run(given, terminal) {
     const { owner, after, limit: wanted = usualLimit } = given.options;
     const hint = readHintOption(given);
     const isOutside = given.flags.has("outside");
@@ -47,7 +47,7 @@ export const list: Command = {
       }
       return 0;
     };
-    return withStore(given, terminal, runtime, list, () => asJson && terminal.print("[]"));
+    return withStore(given, terminal, list, () => asJson && terminal.print("[]"));
   },
 };
 

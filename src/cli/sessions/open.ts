@@ -6,7 +6,6 @@ import { fileOfStore } from "../../config/store.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { SessionStore } from "../../core/store.ts";
 import type { Arguments } from "../command.ts";
-import type { Runtime } from "../runtime.ts";
 import { readSettings } from "../settings.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -24,11 +23,10 @@ export interface Opened {
 export async function withStore(
   { options }: Arguments,
   terminal: Terminal,
-  runtime: Runtime,
   use: (opened: Opened) => Promise<number>,
   whenAbsent: "fail" | "make" | (() => void) = "fail",
 ): Promise<number> {
-  const { config } = await readSettings(options, terminal, runtime);
+  const { config } = await readSettings(options, terminal);
   const { store: url } = config.sessions;
   const file = fileOfStore(url);
 

@@ -13,7 +13,7 @@ export const prune: Command = {
     "Deletes what gateway.sessions.ttl, max_sessions_per_owner, idempotency_ttl and events_ttl no longer keep.",
     "A running gateway does so by itself, every gateway.sessions.prune_interval_ms.",
   ],
-  async run(given, terminal, runtime) {
+  async run(given, terminal) {
     const prune = async ({ store, file, config }: Opened): Promise<number> => {
       const { pruneAll, toPruneRules } = await import("../../prune.ts");
       const before = sizeOf(file);
@@ -24,7 +24,7 @@ export const prune: Command = {
       terminal.print(`Deleted ${count(sessions, "session")} and ${count(turns, "turn")}.${size}`);
       return 0;
     };
-    return withStore(given, terminal, runtime, prune, () => {});
+    return withStore(given, terminal, prune, () => {});
   },
 };
 

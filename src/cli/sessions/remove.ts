@@ -18,10 +18,10 @@ export const remove: Command = {
     "Deleting a turn outside of sessions deletes everything after it; what came before it stays.",
     "The rows are gone and their space is freed. Only an archive can bring them back.",
   ],
-  async run(given, terminal, runtime) {
+  async run(given, terminal) {
     // A missing one does not stop the others.
     const wishes = oneByOne(given).map((each) => readWanted(each, usage));
-    return withStore(given, terminal, runtime, async ({ store }) => {
+    return withStore(given, terminal, async ({ store }) => {
       let code = 0;
       for (const find of wishes) {
         try {
