@@ -1,12 +1,12 @@
 /** The rest of the program as the commands see it, loaded only by those that need it. */
 import type { Config } from "../config/config.ts";
-import { problem, type Problem } from "../config/problem.ts";
+import { ConfigError, problem, type Problem } from "../config/problem.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Portico } from "../portico.ts";
 
 export interface Runtime {
-  /** Creates every adapter and closes it again; returns the problems of those that fail. */
-  tryAdapters(config: Pick<Config, "adapters" | "file">): Promise<readonly Problem[]>;
+  /** Creates every adapter and closes it again; throws a ConfigError with the problems of those that fail. */
+  tryAdapters(config: Pick<Config, "adapters" | "file">): Promise<void>;
   /** Builds the gateway, and listens. */
   open(config: Config): Promise<Running>;
 }
@@ -25,7 +25,7 @@ export const runtime: Runtime = {
         problems.push(problem(["gateway", "adapters", name], messageOf(thrown)));
       }
     }
-    return problems;
+    if (problems.length > 0) throw new ConfigError(problems, file);
   },
   async open(config) {
     const { loadAdapters } = await import("../adapters/index.ts");

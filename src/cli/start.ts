@@ -89,9 +89,8 @@ async function readAgain(
 ): Promise<Settings | undefined> {
   try {
     const settings = await readAll(options, terminal);
-    const faults = await runtime.tryAdapters(settings.config);
-    if (faults.length === 0) return settings;
-    throw new ConfigError(faults, settings.config.file);
+    await runtime.tryAdapters(settings.config);
+    return settings;
   } catch (thrown) {
     if (!(thrown instanceof ConfigError)) throw thrown;
     terminal.complain(`${describeProblems(thrown)}\nThe gateway continues with its old configuration.`);

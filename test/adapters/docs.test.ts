@@ -48,7 +48,7 @@ async function check(context: TestContext, text: string): Promise<Checked> {
     probe: () => assert.fail("nothing may be probed"),
   };
   // The packages, programs and files of the recipes are not installed here.
-  const code = await run(["check", "--config", file], terminal, { ...runtime, tryAdapters: async () => [] });
+  const code = await run(["check", "--config", file], terminal, { ...runtime, tryAdapters: async () => {} });
   return { code, complaints: complained.join("\n"), effective: JSON.parse(printed.join("\n") || "null") };
 }
 

@@ -7,7 +7,7 @@ import test, { after } from "node:test";
 import type { Runtime, Running } from "../../src/cli/runtime.ts";
 import { run } from "../../src/cli/main.ts";
 import type { Config } from "../../src/config/config.ts";
-import type { Problem } from "../../src/config/problem.ts";
+import { ConfigError, type Problem } from "../../src/config/problem.ts";
 import type { Signal, Terminal } from "../../src/cli/terminal.ts";
 import { createTerminalIn } from "./screen.ts";
 
@@ -84,7 +84,7 @@ function writeSettings(name: string, http: object): string {
 function createRuntime(open: (config: Config) => Promise<Omit<Running, "reload"> & Partial<Running>>): Runtime {
   const reload = () => assert.fail("the gateway may not be reloaded");
   return {
-    tryAdapters: async () => [],
+    tryAdapters: async () => {},
     open: async (config) => ({ reload, ...(await open(config)) }),
   };
 }
@@ -299,7 +299,9 @@ test("SIGHUP with a wrong configuration, or an unusable adapter, lists every pro
       opened++;
       return { address: "http://127.0.0.1:8600", close: async () => {} };
     }),
-    tryAdapters: async () => faults,
+    async tryAdapters({ file }) {
+      if (faults.length > 0) throw new ConfigError(faults, file);
+    },
   };
   const file = writeSettings("breaking.json", {});
   const ended = run(["start", "--config", file], terminal, runtime);
