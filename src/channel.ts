@@ -4,7 +4,7 @@ import type { Hint } from "./config/config.ts";
 import { drainingError, type GatewayError, toGatewayError } from "./core/errors.ts";
 import type { Event } from "./core/event.ts";
 import { cancelledError } from "./core/live/recall.ts";
-import type { Caller as Asker, Gateway, Reply } from "./core/gateway.ts";
+import type { Caller, Gateway, Reply } from "./core/gateway.ts";
 import { leaveOnReturn } from "./core/leaving.ts";
 import { toOutcome } from "./core/live/delivery.ts";
 import type { Requester } from "./core/place/place.ts";
@@ -38,7 +38,7 @@ export interface Channel {
   /** Resolves when the turn has its place. Fails at once, or while the answer is read. */
   talk(message: Message): Promise<Talk>;
   /** The caller to pass to the gateway for a turn in the named session. */
-  caller(of?: Pick<Message, "session" | "owner" | "signal">): Asker;
+  caller(of?: Pick<Message, "session" | "owner" | "signal">): Caller;
   /** Lets running turns finish until `overdue` resolves, then cancels them; no new ones start. */
   close(overdue: Promise<void>): Promise<void>;
 }
@@ -47,7 +47,7 @@ export interface Channel {
 const cancelGraceMs = 1_000;
 
 export function createChannel(parts: ChannelParts): Channel {
-  const callers = new Set<Caller>();
+  const running = new Set<RunningTurn>();
   let isClosing = false;
   const name = (owner = unnamedOwner): Named => ({ turnId: parts.newTurnId(), owner });
   const hintAt = (session: string | undefined) => toHint(toNaming(parts.hints()), session);
@@ -56,32 +56,29 @@ export function createChannel(parts: ChannelParts): Channel {
     if (isClosing) throw drainingError();
     const { owner, signal, ...said } = readMessage(message);
     const named = name(owner);
-    const caller = watchCaller(signal);
-    void follow(caller, named);
+    const turn = startTurn(signal);
+    void follow(turn, named);
     try {
-      return await answer(said, named, caller);
+      return await answer(said, named, turn);
     } catch (thrown) {
       const failure = toGatewayError(thrown);
-      caller.forget({ about: undefined, failure });
+      turn.end({ about: undefined, failure });
       throw failure;
     }
   }
 
-  async function follow(caller: Caller, named: Named): Promise<void> {
+  async function follow(turn: RunningTurn, named: Named): Promise<void> {
     const since = performance.now();
-    callers.add(caller);
-    const end = await caller.over;
-    callers.delete(caller);
+    running.add(turn);
+    const end = await turn.ended;
+    running.delete(turn);
     parts.ended({ ...named, ...end, ms: performance.now() - since });
   }
 
-  async function answer(
-    { content, session, model: named, instructions }: Message,
-    asker: Named,
-    caller: Caller,
-  ): Promise<Talk> {
+  async function answer(said: Message, named: Named, turn: RunningTurn): Promise<Talk> {
+    const { content, session, instructions } = said;
     // Awaited in either case, so that turns with a known model keep their order of arrival.
-    const model = await (named ?? Promise.race([parts.model(), whenLeft(caller)]));
+    const model = await (said.model ?? Promise.race([parts.model(), whenCancelled(turn)]));
     const reply = await parts.gateway.answer(
       {
         model,
@@ -91,9 +88,9 @@ export function createChannel(parts: ChannelParts): Channel {
         stream: true,
         keep: "in-session",
       },
-      { ...asker, ...hintAt(session), neverShows: true, signal: caller.signal },
+      { ...named, ...hintAt(session), neverShows: true, signal: turn.signal },
     );
-    const readOnce = once(readReply(reply, caller));
+    const readOnce = once(readReply(reply, turn));
     return {
       about: reply.about,
       [Symbol.asyncIterator]: readOnce,
@@ -108,9 +105,9 @@ export function createChannel(parts: ChannelParts): Channel {
     },
     async close(overdue) {
       isClosing = true;
-      const ended = Promise.all([...callers].map(({ over }) => over));
+      const ended = Promise.all(Array.from(running, (turn) => turn.ended));
       await Promise.race([ended, overdue]);
-      for (const caller of callers) caller.leave(drainingError());
+      for (const turn of running) turn.cancel(drainingError());
       const over = new AbortController();
       await Promise.race([ended, wait(cancelGraceMs, undefined, { signal: over.signal }).catch(() => {})]);
       over.abort();
@@ -119,56 +116,56 @@ export function createChannel(parts: ChannelParts): Channel {
 }
 
 /** A future turn and its owner. */
-type Named = Pick<Asker, "turnId" | "owner">;
+type Named = Pick<Caller, "turnId" | "owner">;
 
 /** For callers that never cancel. */
 const never = new AbortController().signal;
 
-/** A caller. It may cancel with its own signal, whose reason is not one of our errors. */
-interface Caller {
+/** A turn that has not ended yet. */
+interface RunningTurn {
   readonly signal: AbortSignal;
-  leave(reason?: GatewayError): void;
-  /** Stops watching it: its turn has ended. */
-  forget(end: End): void;
-  /** Resolves, when forgotten, with its turn's end. */
-  readonly over: Promise<End>;
+  cancel(reason?: GatewayError): void;
+  end(end: End): void;
+  /** Resolves when it has ended. */
+  readonly ended: Promise<End>;
 }
 
 type End = Pick<EndedTurn, "about" | "usage" | "failure">;
 
-function watchCaller(signal: AbortSignal | undefined): Caller {
+/** Its caller may cancel it with a signal, whose reason is not one of our errors. */
+function startTurn(signal: AbortSignal | undefined): RunningTurn {
   const controller = new AbortController();
-  const { promise: over, resolve } = Promise.withResolvers<End>();
-  const leave = (reason = cancelledError()) => controller.abort(reason);
-  const cancel = () => leave();
-  signal?.addEventListener("abort", cancel);
-  if (signal?.aborted === true) leave();
-  function forget(end: End): void {
-    signal?.removeEventListener("abort", cancel);
-    resolve(end);
+  const { promise: ended, resolve } = Promise.withResolvers<End>();
+  const cancel = (reason = cancelledError()) => controller.abort(reason);
+  const leave = () => cancel();
+  signal?.addEventListener("abort", leave);
+  if (signal?.aborted === true) cancel();
+  function end(how: End): void {
+    signal?.removeEventListener("abort", leave);
+    resolve(how);
   }
-  return { signal: controller.signal, leave, forget, over };
+  return { signal: controller.signal, cancel, end, ended };
 }
 
-/** Rejects when the caller leaves. */
-function whenLeft({ signal }: Caller): Promise<never> {
+/** Rejects when the turn is cancelled. */
+function whenCancelled({ signal }: RunningTurn): Promise<never> {
   return new Promise((_resolve, reject) => {
     if (signal.aborted) reject(signal.reason);
     signal.addEventListener("abort", () => reject(signal.reason));
   });
 }
 
-function readReply({ about, events }: Reply, caller: Caller): AsyncGenerator<string, void, void> {
-  const { signal } = caller;
+function readReply({ about, events }: Reply, turn: RunningTurn): AsyncGenerator<string, void, void> {
+  const { signal } = turn;
   let isStarted = false;
   // If nobody pulls, nothing runs that would see the signal, yet the session waits for the turn.
-  const cancelTurn = () => {
-    caller.forget({ about, failure: toGatewayError(signal.reason) });
+  const stop = () => {
+    turn.end({ about, failure: toGatewayError(signal.reason) });
     void events.return();
   };
-  signal.addEventListener("abort", cancelTurn);
-  const overdue = setTimeout(() => caller.leave(), unreadMs).unref();
-  if (signal.aborted) cancelTurn();
+  signal.addEventListener("abort", stop);
+  const overdue = setTimeout(() => turn.cancel(), unreadMs).unref();
+  if (signal.aborted) stop();
 
   async function* streamText(): AsyncGenerator<string, void, void> {
     isStarted = true;
@@ -191,11 +188,11 @@ function readReply({ about, events }: Reply, caller: Caller): AsyncGenerator<str
       end = { ...end, failure };
       throw failure;
     } finally {
-      caller.forget(end);
+      turn.end(end);
     }
   }
   return leaveOnReturn(streamText(), () => {
-    if (!isStarted) caller.leave();
+    if (!isStarted) turn.cancel();
   });
 }
 
@@ -213,11 +210,8 @@ function once<Value>(value: Value): () => Value {
 }
 
 function textIn(batch: readonly Event[]): string {
-  return batch.map((event) => (event.type === "item-delta" && isSaid(event.kind) ? event.text : "")).join("");
-}
-
-function isSaid(kind: string): boolean {
-  return kind === "text" || kind === "refusal";
+  const said = batch.filter((event) => event.type === "item-delta");
+  return said.map(({ kind, text }) => (kind === "text" || kind === "refusal" ? text : "")).join("");
 }
 
 /** `X-Session-Id` if it is among the hints, else the first hint; undefined if no request can name a session. */
