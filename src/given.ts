@@ -1,7 +1,6 @@
 /** Adds the adapters that an embedding program passes in to those of its settings, by name. */
 import { adapterOptions } from "./adapters/index.ts";
 import { isObject, mergeAt, valueAt } from "./config/path.ts";
-import type { LoadSurroundings } from "./config/load.ts";
 import { misfit, problem, type Problems } from "./config/problem.ts";
 import { closeAll } from "./core/closing.ts";
 import type { Adapter } from "./core/ports.ts";
@@ -13,11 +12,7 @@ export type GivenAdapters = Readonly<Record<string, Adapter>>;
 export const givenType = "given";
 
 /** Settings that include the given adapters, and what else is needed to load them. */
-export interface WithGiven extends Pick<LoadSurroundings, "adapterOptions" | "problems"> {
-  readonly settings: unknown;
-}
-
-export function withGiven(settings: object, given: GivenAdapters): WithGiven {
+export function withGiven(settings: object, given: GivenAdapters) {
   const without = { settings, adapterOptions };
   const names = Object.keys(given);
   if (names.length === 0) return without;
@@ -27,7 +22,7 @@ export function withGiven(settings: object, given: GivenAdapters): WithGiven {
   const adapters = { ...Object.fromEntries(names.map((name) => [name, { type: givenType }])), ...written };
   return {
     settings: mergeAt(settings, ["gateway"], { adapters }),
-    adapterOptions: { ...adapterOptions, [givenType]: { type: "object", properties: {} } },
+    adapterOptions: { ...adapterOptions, [givenType]: { type: "object", properties: {} } as const },
     problems: [...findProblems(given, written)],
   };
 }
