@@ -34,7 +34,7 @@ export const exportSessions: Command = {
     const { out, user, hint, owner } = given.options;
     const isAll = given.positionals.length === 0 && (user ?? hint ?? owner) === undefined;
     const find = isAll ? undefined : readWanted(given, usage);
-    return withStore(given, terminal, async ({ store, file: storeFile }) => {
+    return withStore(given, terminal, "fail", async ({ store, file: storeFile }) => {
       const records = find === undefined ? store.exportRecords() : exportWanted(store, await find(store));
       const file = out === undefined ? undefined : toPath(out, terminal);
       const writing = file === undefined ? writeAll(records, terminal.output, false) : writeFile(records, file);

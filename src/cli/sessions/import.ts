@@ -25,19 +25,14 @@ export const importSessions: Command = {
     if (file !== undefined && (kind === undefined || kind.isDirectory())) {
       throw new CommandError(`${file} is not a readable file.`);
     }
-    return withStore(
-      given,
-      terminal,
-      async ({ store }) => {
-        const { readArchive } = await import("../../archive/read.ts");
-        const bytes = file === undefined ? terminal.input : createReadStream(file);
-        const { sessions, turns, hintsTaken } = await store.importRecords(readArchive(bytes));
-        terminal.print(`Imported ${count(sessions, "session")} and ${count(turns, "turn")}.`);
-        if (hintsTaken > 0) terminal.complain(describeTaken(hintsTaken));
-        return 0;
-      },
-      "make",
-    );
+    return withStore(given, terminal, "make", async ({ store }) => {
+      const { readArchive } = await import("../../archive/read.ts");
+      const bytes = file === undefined ? terminal.input : createReadStream(file);
+      const { sessions, turns, hintsTaken } = await store.importRecords(readArchive(bytes));
+      terminal.print(`Imported ${count(sessions, "session")} and ${count(turns, "turn")}.`);
+      if (hintsTaken > 0) terminal.complain(describeTaken(hintsTaken));
+      return 0;
+    });
   },
 };
 

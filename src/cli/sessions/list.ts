@@ -2,7 +2,7 @@
 import type { SessionSummary } from "../../core/store.ts";
 import { type Command, UsageError } from "../command.ts";
 import { configOption } from "../settings.ts";
-import { type Opened, withStore } from "./open.ts";
+import { withStore } from "./open.ts";
 import { formatTime, toPlain } from "./text.ts";
 import { hintOptions, ownersNote, readHintOption } from "./wanted.ts";
 
@@ -31,23 +31,22 @@ export const list: Command = {
     if (isOutside && hint !== undefined) throw new UsageError("What is outside of sessions has no hint.");
     const limit = readLimit(wanted);
     const asJson = given.flags.has("json");
-    const list = async ({ store }: Opened): Promise<number> => {
+    const printNone = () => asJson && terminal.print("[]");
+    return withStore(given, terminal, printNone, async ({ store }) => {
       const query = { owner, after, limit: limit + 1 };
       const found = await (isOutside ? store.listSessionless(query) : store.listSessions({ ...query, hint }));
       const page = found.slice(0, limit);
-      const isMore = found.length > limit;
       if (asJson) terminal.print(JSON.stringify(page, undefined, 2));
       else if (page.length === 0)
         terminal.complain(isOutside ? "Nothing is stored outside of sessions." : "There are no sessions.");
       else terminal.print(toTable(page));
-      if (isMore) terminal.complain(`There are more: add --after ${page.at(-1)?.id}`);
+      if (found.length > limit) terminal.complain(`There are more: add --after ${page.at(-1)?.id}`);
       const isWhole = !asJson && !isOutside && hint === undefined && owner === undefined;
       if (isWhole && (await store.listSessionless({ limit: 1 })).length > 0) {
         terminal.complain("Turns are stored outside of sessions, too: add --outside");
       }
       return 0;
-    };
-    return withStore(given, terminal, list, () => asJson && terminal.print("[]"));
+    });
   },
 };
 

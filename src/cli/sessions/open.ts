@@ -23,8 +23,8 @@ export interface Opened {
 export async function withStore(
   { options }: Arguments,
   terminal: Terminal,
+  whenAbsent: "fail" | "make" | (() => void),
   use: (opened: Opened) => Promise<number>,
-  whenAbsent: "fail" | "make" | (() => void) = "fail",
 ): Promise<number> {
   const { config } = await readSettings(options, terminal);
   const { store: url } = config.sessions;

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import type { Command } from "../command.ts";
 import { configOption } from "../settings.ts";
-import { type Opened, withStore } from "./open.ts";
+import { withStore } from "./open.ts";
 import { count } from "./text.ts";
 
 export const prune: Command = {
@@ -14,7 +14,7 @@ export const prune: Command = {
     "A running gateway does so by itself, every gateway.sessions.prune_interval_ms.",
   ],
   async run(given, terminal) {
-    const prune = async ({ store, file, config }: Opened): Promise<number> => {
+    return withStore(given, terminal, nothingToDo, async ({ store, file, config }) => {
       const { pruneAll, toPruneRules } = await import("../../prune.ts");
       const before = sizeOf(file);
       const { sessions, turns } = await pruneAll(store, toPruneRules(config, terminal.now()));
@@ -23,10 +23,11 @@ export const prune: Command = {
       const size = sessions + turns > 0 && shrunk > 0 ? ` The store is ${shrunk} bytes smaller.` : "";
       terminal.print(`Deleted ${count(sessions, "session")} and ${count(turns, "turn")}.${size}`);
       return 0;
-    };
-    return withStore(given, terminal, prune, () => {});
+    });
   },
 };
+
+function nothingToDo(): void {}
 
 /** With its log, a part of the store until it is checkpointed. */
 function sizeOf(file: string | undefined): number {

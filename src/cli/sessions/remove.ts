@@ -21,7 +21,7 @@ export const remove: Command = {
   async run(given, terminal) {
     // A missing one does not stop the others.
     const wishes = oneByOne(given).map((each) => readWanted(each, usage));
-    return withStore(given, terminal, async ({ store }) => {
+    return withStore(given, terminal, "fail", async ({ store }) => {
       let code = 0;
       for (const find of wishes) {
         try {

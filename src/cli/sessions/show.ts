@@ -21,7 +21,7 @@ export const show: Command = {
   notes: [...wantedNotes, "For a turn outside of sessions, shows what came before it and everything after it."],
   async run(given, terminal) {
     const find = readWanted(given, usage);
-    return withStore(given, terminal, async ({ store }) => {
+    return withStore(given, terminal, "fail", async ({ store }) => {
       const found: Whole[] = [];
       for (const wanted of await find(store)) found.push(await readWhole(store, wanted));
       if (!given.flags.has("json")) terminal.print(found.map(describeWhole).join("\n\n"));
