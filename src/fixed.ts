@@ -1,6 +1,6 @@
 /** The settings that only a restart changes: how the gateway listens and where it stores. The rest can be reloaded. */
 import { isDeepStrictEqual } from "node:util";
-import type { Config } from "./config/config.ts";
+import { type Config, hasListener } from "./config/config.ts";
 
 /** The fixed keys in which two configurations differ. */
 export function findFixed(before: Config, after: Config): readonly string[] {
@@ -12,8 +12,7 @@ const fixed: Readonly<Record<string, (config: Config) => unknown>> = {
   "gateway.http.bind": ({ http }) => http.bind,
   "gateway.http.port": ({ http }) => http.port,
   "gateway.http.socket_mode": ({ http }) => http.socketMode,
-  // If both are off, nothing listens.
-  "gateway.http.endpoints": ({ http: { endpoints } }) => endpoints.chat || endpoints.responses,
+  "gateway.http.endpoints": ({ http }) => hasListener(http),
   "gateway.http.limits.headers_timeout_ms": ({ http }) => http.limits.headersTimeoutMs,
   "gateway.sessions.store": ({ sessions }) => sessions.store,
 };

@@ -1,7 +1,7 @@
 /** The composition root: it makes every part of a gateway from a configuration, and closes them in reverse order. */
 import { hash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import type { Config } from "./config/config.ts";
+import { type Config, hasListener } from "./config/config.ts";
 import { createGateway, type Gateway } from "./core/gateway.ts";
 import { createChangingRoute } from "./core/route/changing.ts";
 import type { SessionStore } from "./core/store.ts";
@@ -139,8 +139,7 @@ async function open(config: Config, surroundings: Surroundings, opened: Part[]):
       tracer: spans,
       operator: { store: renewKeys(store, keyring), prune: pruner.run, ...archiving },
     });
-  const { endpoints } = config.http;
-  const door = endpoints.chat || endpoints.responses ? keep(openDoor()) : undefined;
+  const door = hasListener(config.http) ? keep(openDoor()) : undefined;
   const address = await door?.listen();
 
   async function change(next: Config): Promise<void> {

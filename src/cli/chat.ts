@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { toNaming } from "../channel.ts";
-import type { Config, Hint } from "../config/config.ts";
+import { type Config, hasListener, type Hint } from "../config/config.ts";
 import { isToken } from "../config/headers.ts";
 import type { Loaded } from "../config/load.ts";
 import { findToken } from "../config/token.ts";
@@ -134,7 +134,7 @@ const comesLater: ReadonlySet<string> = new Set(["adapter_timeout", "adapter_rat
 
 /** The gateway's address, if it answers. Whoever merely has its port does not get the token. */
 async function findGateway({ http, sessions }: Config, terminal: Terminal): Promise<string | undefined> {
-  if (!http.endpoints.chat && !http.endpoints.responses) return undefined;
+  if (!hasListener(http)) return undefined;
   const { probeGateway, toAddress } = await import("./probe.ts");
   const address = toAddress(http);
   if (address === undefined || (await probeGateway(address)) !== "gateway") return undefined;

@@ -50,6 +50,11 @@ function toHttp({ endpoints, tokens, limits, cors, websocket, ...others }: Gatew
   } as const;
 }
 
+/** If both endpoints are off, nothing listens. */
+export function hasListener({ endpoints }: HttpConfig): boolean {
+  return endpoints.chat || endpoints.responses;
+}
+
 /** A named token, e.g. of one app: its name owns what is made with it. */
 function toNamedToken({ name, token = "", sha256, expiresAt, endpoints = endpointNames, limits }: TokenShape) {
   // Not a Buffer, of which a program that embeds Portico may have no type.

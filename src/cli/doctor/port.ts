@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { lstatSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
-import type { Config } from "../../config/config.ts";
+import { type Config, hasListener } from "../../config/config.ts";
 import { ConfigError } from "../../config/problem.ts";
 import { findToken } from "../../config/token.ts";
 import { explainFailure } from "../failure.ts";
@@ -15,12 +15,12 @@ import { codeOf } from "../../core/errors.ts";
 /** A port held by our own gateway is ok. */
 export async function judgePort(config: Config): Promise<Finding> {
   const { http } = config;
-  if (!http.endpoints.chat && !http.endpoints.responses) {
+  if (!hasListener(http)) {
     const remedy = "enable one in gateway.http.endpoints if clients are to connect";
     return warning("no endpoint is on, so no listener is opened", remedy);
   }
   const { bind, port } = http;
-  if (bind.startsWith("unix:")) return judgeSocket(bind, config);
+  if (bind.startsWith("unix:")) return judgeSocket(bind.slice("unix:".length), config);
   const failure = await tryListening(bind, port);
   if (failure === undefined) return ok(port === 0 ? "any free one" : `port ${port} of ${bind} is free`);
   return codeOf(failure) === "EADDRINUSE" ? judgeTaken(config) : problem(explainFailure(failure, http));
@@ -79,8 +79,7 @@ function ownTokens({ file, dataDir, auth, http }: Config): Readonly<Record<strin
 }
 
 /** A start clears a socket on which nobody answers, and leaves anything else alone. */
-async function judgeSocket(bind: string, config: Config): Promise<Finding> {
-  const path = bind.slice("unix:".length);
+async function judgeSocket(path: string, config: Config): Promise<Finding> {
   let found;
   try {
     if (statSync(dirname(path), { throwIfNoEntry: false }) === undefined)
@@ -92,7 +91,7 @@ async function judgeSocket(bind: string, config: Config): Promise<Finding> {
   if (found !== undefined && !found.isSocket()) {
     return problem(`${path} is not a socket`, "choose another path in gateway.http.bind, or remove it");
   }
-  return found === undefined || (await probeGateway(bind)) === "nobody"
+  return found === undefined || (await probeGateway(config.http.bind)) === "nobody"
     ? ok(`the socket ${path} is free`)
     : judgeTaken(config);
 }
