@@ -1,6 +1,5 @@
 /** `portico chat`: a conversation at the terminal, in the sessions that every client shares. */
 import { readFileSync } from "node:fs";
-import { constants } from "node:os";
 import { toNaming } from "../channel.ts";
 import { type Config, hasListener, type Hint } from "../config/config.ts";
 import { isToken } from "../config/headers.ts";
@@ -13,6 +12,7 @@ import { type Arguments, type Command, CommandError, UsageError } from "./comman
 import { explainFailure } from "./failure.ts";
 import { toPlain } from "./sessions/text.ts";
 import { configOption, readSettings } from "./settings.ts";
+import { exitCodes } from "./signals.ts";
 import { type Terminal, toPath } from "./terminal.ts";
 
 const usualSession = "terminal";
@@ -43,20 +43,18 @@ export const chat: Command = {
     const loaded = await readSettings(options, terminal);
     const { hints, alwaysResends } = loaded.config.sessions;
     const naming = toNaming(hints);
-    const opened = await openBackend(options, loaded, naming, terminal);
+    const { backend, where } = await openBackend(options, loaded, naming, terminal);
     try {
-      const model = await chooseModel(opened.backend, options, loaded);
+      const model = await chooseModel(backend, options, loaded);
       const { converse } = await import("./chat/converse.ts");
       const stopped = new AbortController();
       let code = 0;
       terminal.onSignal((signal) => {
-        code = 128 + constants.signals[signal];
+        code = exitCodes[signal];
         stopped.abort();
       });
-      terminal.complain(
-        `Session ${session}, ${opened.where}, model ${toPlain(model)}. /new begins another, /exit quits.`,
-      );
-      const failures = await converse(opened.backend, {
+      terminal.complain(`Session ${session}, ${where}, model ${toPlain(model)}. /new begins another, /exit quits.`);
+      const failures = await converse(backend, {
         input: terminal.input,
         output: terminal.output,
         isInteractive: terminal.isInteractive && terminal.output.isTTY === true,
@@ -69,15 +67,10 @@ export const chat: Command = {
       });
       return code === 0 && failures > 0 && !terminal.isInteractive ? 1 : code;
     } finally {
-      await opened.backend.close();
+      await backend.close();
     }
   },
 };
-
-interface Opened {
-  readonly backend: ChatBackend;
-  readonly where: string;
-}
 
 /** A gateway that answers at the given or the configured address, else one in this process. Throws if neither works. */
 async function openBackend(
@@ -85,7 +78,7 @@ async function openBackend(
   { config }: Loaded,
   naming: Hint | undefined,
   terminal: Terminal,
-): Promise<Opened> {
+): Promise<{ readonly backend: ChatBackend; readonly where: string }> {
   const { url } = options;
   const address = url === undefined ? await findGateway(config, terminal) : readAddress(url);
   if (address !== undefined) {

@@ -49,7 +49,7 @@ export function listenForSignals(terminal: Terminal): OperatorSignals {
 }
 
 /** What a shell expects of a process ended by a signal. */
-const exitCodes: Readonly<Record<Signal, number>> = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
+export const exitCodes: Readonly<Record<Signal, number>> = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 
 /** npm forwards a terminal's Ctrl-C to the gateway, which already has it: what follows so soon is the same signal. */
 const sameSignalMs = 500;
