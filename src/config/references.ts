@@ -27,16 +27,21 @@ export function resolveReferences(
     return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, resolve(entry, [...path, key])]));
   }
 
+  function refuse(path: Path, message: string): typeof unresolved {
+    problems.push(problem(path, message));
+    return unresolved;
+  }
+
   function expand(text: string, path: Path): string | typeof unresolved {
     if (!text.includes("${")) return text;
     const before = problems.length;
     const expanded = text.replace(/\$\$\{|\$\{([^}]*)\}?/g, (reference: string, name: string | undefined) => {
       if (name === undefined) return "${";
       if (!/^[A-Za-z_]\w*$/.test(name) || !reference.endsWith("}")) {
-        const remedy = "write ${NAME}, or $${ for ${ itself";
-        problems.push(problem(path, `is not a valid reference to the environment; ${remedy}`));
+        refuse(path, "is not a valid reference to the environment; write ${NAME}, or $${ for ${ itself");
       } else if (env[name] === undefined) {
-        problems.push(problem(path, `refers to the environment variable ${name}, which is not set`));
+        const remedy = "set it in the gateway's environment";
+        refuse(path, `refers to the environment variable ${name}, which is not set; ${remedy}`);
       }
       return env[name] ?? "";
     });
@@ -44,31 +49,27 @@ export function resolveReferences(
     return problems.length === before ? expanded : unresolved;
   }
 
-  function refuse(found: Problem): typeof unresolved {
-    problems.push(found);
-    return unresolved;
-  }
-
   function readReference(reference: Readonly<Record<string, unknown>>, path: Path): string | typeof unresolved {
     written.set(formatPath(path), reference);
-    const other = Object.keys(reference).find((key) => key !== "file");
+    const { file: given, ...others } = reference;
+    const [other] = Object.keys(others);
     if (other !== undefined) {
-      return refuse(problem([...path, other], "unknown key; a reference to a file has only the key 'file'"));
+      return refuse([...path, other], "unknown key; a reference to a file has only the key 'file'");
     }
-    if (typeof reference.file !== "string" || reference.file === "") {
-      return refuse(misfit([...path, "file"], reference.file, "the path of a file"));
+    if (typeof given !== "string" || given === "") {
+      problems.push(misfit([...path, "file"], given, "the path of a file"));
+      return unresolved;
     }
-    const name = expand(reference.file, [...path, "file"]);
+    const name = expand(given, [...path, "file"]);
     if (name === unresolved) return unresolved;
     const file = toAbsolute(folder, name);
     try {
       // Editors and `echo` add a newline, which is not part of the secret.
       const secret = readText(file).trim();
-      if (secret !== "") return secret;
-      return refuse(problem(path, `refers to the file ${file}, which is empty; write the secret into it`));
+      return secret || refuse(path, `refers to the file ${file}, which is empty; write the secret into it`);
     } catch (thrown) {
-      const reason = codeOf(thrown) ?? String(thrown);
-      return refuse(problem(path, `refers to the file ${file}, which cannot be read (${reason})`));
+      const remedy = "create it, or let the gateway's user read it";
+      return refuse(path, `refers to the file ${file}, which cannot be read (${codeOf(thrown) ?? thrown}); ${remedy}`);
     }
   }
 

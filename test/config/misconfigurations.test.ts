@@ -383,7 +383,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a variable that is not set",
     withHttp({ auth_token: "${NO_SUCH}" }),
-    "gateway.http.auth_token: refers to the environment variable NO_SUCH, which is not set",
+    "gateway.http.auth_token: refers to the environment variable NO_SUCH, which is not set; set it in the gateway's environment",
   ],
   [
     "a variable without a name",
@@ -398,7 +398,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a secret file that does not exist",
     withHttp({ auth_token: { file: "gone" } }),
-    "gateway.http.auth_token: refers to the file /etc/portico/gone, which cannot be read (ENOENT)",
+    "gateway.http.auth_token: refers to the file /etc/portico/gone, which cannot be read (ENOENT); create it, or let the gateway's user read it",
   ],
   [
     "a secret file without a path",
