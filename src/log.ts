@@ -3,6 +3,7 @@ import { write, writeSync } from "node:fs";
 import { createRequire } from "node:module";
 import { setTimeout as wait } from "node:timers/promises";
 import type * as pino from "pino";
+import { codeOf } from "./core/errors.ts";
 import type { DoorLog } from "./http/lines.ts";
 
 const standardError = 2;
@@ -173,18 +174,14 @@ function writeNow(bytes: Buffer): number {
   try {
     return writeSync(standardError, bytes);
   } catch (thrown) {
-    if (isFull(thrown)) return 0;
+    if (codeOf(thrown) === "EAGAIN") return 0;
     throw thrown;
   }
 }
 
 function toPauseMs(failure: Error | null): number {
   if (failure === null) return soonMs;
-  return isFull(failure) ? retryMs : gatherMs;
-}
-
-function isFull(failure: unknown): boolean {
-  return failure instanceof Error && "code" in failure && failure.code === "EAGAIN";
+  return codeOf(failure) === "EAGAIN" ? retryMs : gatherMs;
 }
 
 /** Our own line, in the library's format. */
