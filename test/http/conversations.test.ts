@@ -166,6 +166,17 @@ test("reasoning that was complete when the model was cut off is listed as comple
   assert.deepEqual(newest, response.output[0]);
 });
 
+test("a message that was complete when the model was cut off is listed as its response lists it", async (context) => {
+  const { client } = await open(context, [
+    [...say("All said."), { type: "message-end" }, { type: "finish", reason: "length" }],
+  ]);
+  const { id: conversation } = await client.conversations.create();
+  const response = await client.responses.create({ model: "m", input: "hi", conversation });
+  const [newest] = await Array.fromAsync(client.conversations.items.list(conversation));
+  assert.equal(newest?.type === "message" && newest.status, "completed");
+  assert.deepEqual([newest, response.status], [response.output[0], "incomplete"]);
+});
+
 test("the session of a chat with a user is a conversation under the id in its header", async (context) => {
   const { client } = await open(context);
   const { response } = await client.chat.completions

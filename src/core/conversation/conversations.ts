@@ -9,6 +9,7 @@ import type { GatewayParts } from "../gateway.ts";
 import { type Item, isRemoved, removed } from "../item.ts";
 import { toShown } from "../turn-record.ts";
 import { findStray, strayOutput } from "../place/tools.ts";
+import { brokenOffOf } from "../frame/replay.ts";
 import { resolveReferences } from "./references.ts";
 import { checkSize } from "../size.ts";
 import type { Conversation, Metadata, PathTurn, StoredTurn } from "../store.ts";
@@ -63,6 +64,12 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
     return conversation?.owner === owner ? conversation : unknownConversation(conversationId);
   }
 
+  /** Which of its items was cut off: a path does not have what was told, and few turns are incomplete. */
+  async function readBrokenOff({ owner, id, status }: PathTurn): Promise<number | undefined> {
+    const turn = status === "incomplete" ? await store.findTurn(owner, id) : undefined;
+    return turn && brokenOffOf(turn);
+  }
+
   async function take(owner: string, { items }: Addition): Promise<readonly Item[]> {
     checkSize({ items, itemsParam }, limits(), []);
     return (await resolveReferences(store, owner, { items, itemsParam }, limits().maxReferencedCharacters)).items;
@@ -96,7 +103,9 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
       if (!(await store.deleteSession(owner, conversationId))) unknownConversation(conversationId);
     },
     async places(owner, conversationId) {
-      return turnsOf(await readThread(store, await read(owner, conversationId))).flatMap(placesOf);
+      const turns = turnsOf(await readThread(store, await read(owner, conversationId)));
+      const places = await Promise.all(turns.map(async (turn) => placesOf(turn, await readBrokenOff(turn))));
+      return places.flat();
     },
     async append(owner, conversationId, addition, signal) {
       await read(owner, conversationId);
@@ -143,14 +152,10 @@ export function toPlace(address: Address, item: Item, isWhole = true): ItemPlace
   return { ...address, item: isRemoved(item) ? undefined : item, isWhole };
 }
 
-function placesOf({ id: turnId, input, output, status }: PathTurn): readonly ItemPlace[] {
-  // Only what was being said when the model was cut off is partial: the last item, unless a seal had completed it.
-  const last = output.at(-1);
-  const isSealed = last?.type === "reasoning" && last.encrypted !== undefined;
-  const cut = status === "incomplete" && !isSealed ? output.length - 1 : -1;
+function placesOf({ id: turnId, input, output }: PathTurn, brokenOff?: number): readonly ItemPlace[] {
   return [
     ...input.map((item, index) => toPlace({ turnId, side: "input", index }, item)),
-    ...output.map((item, index) => toPlace({ turnId, side: "output", index }, item, index !== cut)),
+    ...output.map((item, index) => toPlace({ turnId, side: "output", index }, item, index !== brokenOff)),
   ];
 }
 

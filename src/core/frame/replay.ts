@@ -75,9 +75,20 @@ export function toAnswer(turn: StoredTurn): Answer {
     error: failure && toError(failure),
     notes: told?.notes ?? {},
     endedAt: told?.endedAt ?? turn.createdAt,
-    brokenOff: told === undefined && status === "incomplete" ? output.length - 1 : told?.brokenOff,
+    brokenOff: brokenOffOf(turn),
     pieces: told?.pieces,
   };
+}
+
+/**
+ * The index of the item that was being said when the answer broke off. A turn that is not stored for a replay does not
+ * tell: then it is the last, unless a seal had completed that.
+ */
+export function brokenOffOf({ status, told, output }: StoredTurn): number | undefined {
+  if (told !== undefined) return told.brokenOff;
+  const last = output.at(-1);
+  const isSealed = last?.type === "reasoning" && last.encrypted !== undefined;
+  return status === "incomplete" && !isSealed ? output.length - 1 : undefined;
 }
 
 /** The failure of a turn that was running when the gateway stopped. */
