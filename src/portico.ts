@@ -116,7 +116,7 @@ async function open(config: Config, surroundings: Surroundings, opened: Part[]):
         return store.prune(rules);
       },
     },
-    rules: (moment) => toPruneRules(current.sessions, moment),
+    rules: (moment) => ({ ...toPruneRules(current.sessions, moment), inUse: gateway.inUse }),
     intervalMs: config.sessions.pruneIntervalMs,
     now,
     log,

@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { mock, test, type TestContext } from "node:test";
 import type { PruneRules, Pruned } from "../src/core/store.ts";
+import { type Adapter, openPortico } from "../src/index.ts";
 import { createPruner, pruneAll, toPruneRules } from "../src/prune.ts";
+import { makeFolder } from "./gateway.ts";
+import { say } from "./scripted.ts";
 
 type Call = PromiseWithResolvers<Pruned> & { readonly rules: PruneRules };
 
@@ -202,6 +205,43 @@ test("the rules are the operator's durations, counted back from now; what is kep
     maxSessionsPerOwner: 7,
   });
 });
+
+for (const store of ["memory:", "sqlite:portico.db"]) {
+  test(`a session that is resumed while it is pruned stays, and its turn is stored: ${store}`, async (context) => {
+    const [asked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const adapter: Adapter = {
+      async *stream({ items }) {
+        yield say(`${items.length} items`);
+        if (items.length === 1) return;
+        asked.resolve();
+        await released.promise;
+      },
+    };
+    const auth = { token: "sk-general-0123456789" };
+    const http = { port: 0, endpoints: { compat_responses: true } };
+    const portico = await openPortico(
+      { gateway: { auth, http, sessions: { store, max_sessions_per_owner: 1 } } },
+      { folder: makeFolder(context), env: {}, log: { info: () => {}, error: () => {} }, adapters: { adapter } },
+    );
+    context.after(() => portico.close());
+    const post = async (path: string, body: object = {}) => {
+      const headers = { authorization: `Bearer ${auth.token}`, "content-type": "application/json" };
+      const answer = await fetch(`${portico.address}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+      return { status: answer.status, body: (await answer.json()) as Readonly<Record<string, unknown>> };
+    };
+    const ask = (user: string) => post("/v1/responses", { model: "m", input: "hi", user });
+    await ask("ann");
+    await ask("bob");
+    const resumed = ask("ann");
+    await asked.promise;
+    assert.equal((await post("/operator/prune")).body["sessions"], 1);
+    released.resolve();
+    const { status, body } = await resumed;
+    assert.deepEqual([status, body["status"]], [200, "completed"]);
+    const next = await post("/v1/responses", { model: "m", input: "hi", previous_response_id: body["id"] });
+    assert.match(JSON.stringify(next.body["output"]), /5 items/);
+  });
+}
 
 /** Lets the reactions of settled promises run. */
 function settled(): Promise<void> {

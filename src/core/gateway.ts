@@ -16,7 +16,7 @@ import { createRemoteTurns } from "./live/remote-turns.ts";
 import { createKeyed } from "./live/keyed.ts";
 import { leaveOnReturn } from "./leaving.ts";
 import { createLiveTurns, type LiveLimits } from "./live/live-turns.ts";
-import { findContinued, findPlace, type Requester } from "./place/place.ts";
+import { findContinued, findPlace, type Place, type Requester } from "./place/place.ts";
 import type { About, Remark, Tell } from "./ports.ts";
 import { createQueue, leaveAll, type Queue } from "./place/queue.ts";
 import { cancelledError, createRecall, type Recall } from "./live/recall.ts";
@@ -40,6 +40,8 @@ export interface Gateway extends Recall {
   readonly conversations: ConversationDesk;
   /** The current load. */
   load(): Load;
+  /** The ids of the sessions and turns that running turns continue: pruned now, a turn's place would be gone at its end. */
+  inUse(): ReadonlySet<string>;
   /** Drops expired answers that are held only in memory. */
   forgetOld(): void;
   /**
@@ -140,8 +142,8 @@ export function createGateway(parts: GatewayParts): Gateway {
   const settlingParts = { store, chain, limits, now };
   /** Turns whose items callers may refer to once they are over: a caller that stops one may do so before we notice. */
   const running = new Map<string, { readonly owner: string; readonly over: Promise<void> }>();
-  /** All turns not over, whoever follows them. */
-  const open = new Set<Promise<void>>();
+  /** All turns not over, whoever follows them, each with the ids of the session and the turn that it continues. */
+  const open = new Map<Promise<void>, readonly string[]>();
   let isClosing = false;
   const ended: Pick<SessionStore, "findTurn"> = {
     async findTurn(owner, turnId) {
@@ -180,9 +182,10 @@ export function createGateway(parts: GatewayParts): Gateway {
       open.delete(over.promise);
       over.resolve();
     };
-    open.add(over.promise);
+    open.set(over.promise, []);
     try {
       const place = await findPlace(placing, ask, caller, whenLeft);
+      open.set(over.promise, idsOf(place));
       caller.stands?.();
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
@@ -264,6 +267,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     ...createRecall({ store, liveTurns, remoteTurns }),
     conversations: createConversations({ ...placing, limits, now }),
     load: () => ({ waiting: queue.waiting(), live: liveTurns.count() }),
+    inUse: () => new Set(open.values().flatMap((ids) => ids)),
     forgetOld: () => liveTurns.forgetOld(),
     async endLeft(before) {
       const isOld = (createdAt: Date) => before === undefined || createdAt < before;
@@ -272,9 +276,13 @@ export function createGateway(parts: GatewayParts): Gateway {
     async close(overdue) {
       isClosing = true;
       await liveTurns.close(overdue);
-      await Promise.race([Promise.all(open), overdue]);
+      await Promise.race([Promise.all(open.keys()), overdue]);
     },
   };
+}
+
+function idsOf({ session, path }: Place): readonly string[] {
+  return [session?.id, path.tip?.id].filter((id) => id !== undefined);
 }
 
 /** It takes no turn of a thread, so it need not wait. */

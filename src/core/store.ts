@@ -265,6 +265,8 @@ export interface PruneRules {
   readonly piecesBefore?: Date | undefined;
   /** Of an owner with more sessions than this, those idle longest. */
   readonly maxSessionsPerOwner?: number | undefined;
+  /** The ids, now, of the sessions and turns that running turns continue. They stay, however old they are. */
+  readonly inUse?: (() => ReadonlySet<string>) | undefined;
 }
 
 export interface Pruned {

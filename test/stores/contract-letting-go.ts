@@ -409,6 +409,47 @@ export function describePrune(it: It): void {
     assert.notEqual(await store.readSession(ofBob.session!), undefined);
   });
 
+  it("prunes neither a session that a running turn continues, nor the turn it follows", async (store, clock) => {
+    clock.time = at(0);
+    const [idle, resumed, other] = [
+      await keepSession(store, {}),
+      await keepSession(store, {}),
+      await keepSession(store, {}),
+    ];
+    const loose = await keepLoose(store, 3, at(0));
+    clock.time = at(6);
+    const active = await keepSession(store, { createdAt: at(0) });
+    const branch = await keepBelow(store, active, { createdAt: at(0) });
+    await keepBelow(store, branch, { createdAt: at(0) });
+    const fork = await keepBelow(store, active, { createdAt: at(0) });
+    const used = [resumed.session!, resumed.id, loose[1]!.id, active.session!, branch.id, fork.id];
+    const inUse = new Set(used);
+    assert.equal((await pruneAll(store, { maxSessionsPerOwner: 2, inUse: () => inUse })).sessions, 2);
+    for (const { session } of [idle, other]) assert.equal(await store.readSession(session!), undefined);
+
+    const rules = { idleBefore: at(5), maxSessionsPerOwner: 1, inUse: () => inUse };
+    const pruned = await pruneAll(store, rules);
+    assert.deepEqual([pruned.sessions, pruned.turns], [0, 1]);
+    for (const turn of [resumed, loose[2]!, fork]) await keepBelow(store, turn, { createdAt: at(6) });
+    assert.deepStrictEqual(await readTurns(store, branch.id), [active, branch]);
+    inUse.clear();
+    clock.time = at(9);
+    const later = await pruneAll(store, { idleBefore: at(5) });
+    assert.deepEqual([later.sessions, later.turns], [0, 1]);
+  });
+
+  it("stops pruning a sessionless tree that a running turn begins to continue", async (store) => {
+    const thread = await keepLoose(store, 600, at(0));
+    const inUse = new Set<string>();
+    const rules = { idleBefore: at(1), inUse: () => inUse };
+    const { more } = await store.prune(rules);
+    if (!more) return;
+    inUse.add(thread[150]!.id);
+    const left = (await gather(store.exportRecords())).length;
+    await pruneAll(store, rules);
+    assert.equal((await gather(store.exportRecords())).length, left);
+  });
+
   it("prunes keys and pieces only by their age", async (store, clock) => {
     const keep = async (key: string, endedAt: Date) => {
       clock.time = endedAt;

@@ -80,18 +80,24 @@ export function createTurnWriter(tables: Tables, lookup: CommitLookup): TurnWrit
     return true;
   }
 
-  function findIdle({ idleBefore, maxSessionsPerOwner = Number.POSITIVE_INFINITY }: PruneRules): StoredSession[] {
+  function findIdle(
+    { idleBefore, maxSessionsPerOwner = Number.POSITIVE_INFINITY }: PruneRules,
+    inUse: ReadonlySet<string>,
+  ): StoredSession[] {
     const counts = new Map<string, number>();
-    const newestFirst = [...sessions.values()].toReversed().toSorted((one, other) => +other.updatedAt - +one.updatedAt);
-    return newestFirst.filter(({ owner, updatedAt }) => {
+    const lastUse = ({ id, updatedAt }: StoredSession) => (inUse.has(id) ? Number.POSITIVE_INFINITY : +updatedAt);
+    const newestFirst = [...sessions.values()].toReversed().toSorted((one, other) => lastUse(other) - lastUse(one));
+    return newestFirst.filter(({ id, owner, updatedAt }) => {
       const count = (counts.get(owner) ?? 0) + 1;
       counts.set(owner, count);
+      if (inUse.has(id)) return false;
       return count > maxSessionsPerOwner || (idleBefore !== undefined && updatedAt < idleBefore);
     });
   }
 
-  function findSessionless(idleBefore: Date): string[] {
-    const isIdle = ({ createdAt, status }: StoredTurn) => createdAt < idleBefore && status !== "running";
+  function findSessionless(idleBefore: Date, inUse: ReadonlySet<string>): string[] {
+    const isIdle = ({ id, createdAt, status }: StoredTurn) =>
+      createdAt < idleBefore && status !== "running" && !inUse.has(id);
     const idle = sessionless.trees().filter((tree) => tree.every(isIdle));
     return idle.flatMap((tree) => tree.toReversed().map(({ id }) => id));
   }
@@ -104,12 +110,13 @@ export function createTurnWriter(tables: Tables, lookup: CommitLookup): TurnWrit
   }
 
   /** Abandoned threads, each from its end up to where another branches off: children come after their parents. */
-  function removeAbandoned(idleBefore: Date): number {
+  function removeAbandoned(idleBefore: Date, inUse: ReadonlySet<string>): number {
     const newestFirst = [...turns.values()].toReversed();
     return newestFirst.filter((turn) => {
       const session = turn.session === undefined ? undefined : sessions.get(turn.session);
       const isOld = turn.createdAt < idleBefore && isFollowable(turn.status);
-      if (!isOld || session === undefined || session.tip === turn.id || isFollowed(turn.id)) return false;
+      if (!isOld || inUse.has(turn.id) || session === undefined || session.tip === turn.id || isFollowed(turn.id))
+        return false;
       remove(turn, undefined);
       return true;
     }).length;
@@ -178,10 +185,11 @@ export function createTurnWriter(tables: Tables, lookup: CommitLookup): TurnWrit
     async prune(rules) {
       checkOpen();
       const { idleBefore, keysBefore, piecesBefore } = rules;
-      const idle = findIdle(rules);
-      const old = idleBefore === undefined ? [] : [...findFailed(idleBefore), ...findSessionless(idleBefore)];
+      const inUse = rules.inUse?.() ?? new Set();
+      const idle = findIdle(rules, inUse);
+      const old = idleBefore === undefined ? [] : [...findFailed(idleBefore), ...findSessionless(idleBefore, inUse)];
       const inSessions = idle.reduce((sum, session) => sum + removeSession(session), 0);
-      const others = removeAll(old) + (idleBefore === undefined ? 0 : removeAbandoned(idleBefore));
+      const others = removeAll(old) + (idleBefore === undefined ? 0 : removeAbandoned(idleBefore, inUse));
       if (keysBefore !== undefined) for (const [name, key] of keys) if (key.createdAt < keysBefore) keys.delete(name);
       if (piecesBefore !== undefined) clearPieces(piecesBefore);
       return { sessions: idle.length, turns: inSessions + others, more: false };

@@ -68,9 +68,9 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
   }
 
   /** Sessions idle since before a score, or those beyond the number that an owner may have. */
-  async function removeSessions(script: Script, bound: number, spent: Spent): Promise<void> {
+  async function removeSessions(script: Script, bound: number, inUse: InUse, spent: Spent): Promise<void> {
     if (spent.budget <= 0) return;
-    await access.write(script, [bound, Math.ceil(spent.budget)].map(String));
+    await access.write(script, [String(bound), String(Math.ceil(spent.budget)), ...inUse()]);
     await removeMarked(spent);
   }
 
@@ -87,10 +87,11 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
   }
 
   /** Abandoned threads, each from its end up to where another branches off. */
-  async function removeAbandoned(before: number, spent: Spent): Promise<void> {
+  async function removeAbandoned(before: number, inUse: InUse, spent: Spent): Promise<void> {
     if (spent.budget <= 0) return;
     const args = [before, Math.ceil(spent.budget), looksPerRemoval].map(String);
-    const [looked, gone, changes, changed] = toList(await access.write(scripts.removeAbandoned, args));
+    const reply = await access.write(scripts.removeAbandoned, [...args, ...inUse()]);
+    const [looked, gone, changes, changed] = toList(reply);
     if (looked === undefined) return;
     if (gone !== 0) access.noteChange(changes, toTexts(changed));
     spent.turns += Number(gone);
@@ -98,8 +99,8 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
   }
 
   /** Whole trees outside of sessions without new turns, leaves first. True if there are more to examine. */
-  async function removeSessionless(before: number, spent: Spent): Promise<boolean> {
-    if (before < removingBefore || (await isContinued())) removing = [];
+  async function removeSessionless(before: number, inUse: InUse, spent: Spent): Promise<boolean> {
+    if (before < removingBefore || (await isContinued(inUse))) removing = [];
     await continueRemoving(spent);
     while (spent.budget > 0) {
       const range = ["-inf", `(${before}`, "LIMIT", String(skippedRoots), "1"];
@@ -109,7 +110,7 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
         return false;
       }
       counted = String((await access.send("GET", access.key("count"))) ?? 0);
-      const { idle, looked } = await findIdle(root, before);
+      const { idle, looked } = await findIdle(root, before, inUse);
       if (idle.length === 0) {
         skippedRoots += 1;
         spent.budget -= 1 + looked / readsPerRemoval;
@@ -123,21 +124,28 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
     return true;
   }
 
-  /** A new turn follows what is left, or so many have come that one may: then the tree is examined again. */
-  async function isContinued(): Promise<boolean> {
+  /** A new turn follows what is left, or will, or so many have come that one may: then the tree is examined again. */
+  async function isContinued(inUse: InUse): Promise<boolean> {
     if (removing.length === 0) return false;
+    if (!removingIds.isDisjointFrom(inUse())) return true;
     const [count, parents] = toList(await access.read(scripts.parentsBehind, counted));
     counted = String(count);
     return parents === undefined || toTexts(parents).some((id) => removingIds.has(id));
   }
 
-  /** All of a tree, parents first, or none of it if anything in it is new. */
-  async function findIdle(root: string, before: number): Promise<{ idle: readonly string[]; looked: number }> {
+  /** All of a tree, parents first, or none of it if anything in it is new or in use. */
+  async function findIdle(
+    root: string,
+    before: number,
+    inUse: InUse,
+  ): Promise<{ idle: readonly string[]; looked: number }> {
     const seen: string[] = [];
     for await (const { ids, newest, runs } of walkSessionless(access, "", [root])) {
       for (const id of ids) seen.push(id);
       if (runs || newest >= before) return { idle: [], looked: seen.length };
     }
+    const used = inUse();
+    if (seen.some((id) => used.has(id))) return { idle: [], looked: seen.length };
     return { idle: seen, looked: seen.length };
   }
 
@@ -154,14 +162,14 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
     }
   }
 
-  return async ({ idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner }) => {
+  return async ({ idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner, inUse = () => new Set() }) => {
     const spent: Spent = { sessions: 0, turns: 0, budget: maxRemovedTurns };
     await removeMarked(spent);
-    if (idleBefore !== undefined) await removeSessions(scripts.markIdle, toScore(idleBefore), spent);
-    if (maxSessionsPerOwner !== undefined) await removeSessions(scripts.markSurplus, maxSessionsPerOwner, spent);
+    if (idleBefore !== undefined) await removeSessions(scripts.markIdle, toScore(idleBefore), inUse, spent);
+    if (maxSessionsPerOwner !== undefined) await removeSessions(scripts.markSurplus, maxSessionsPerOwner, inUse, spent);
     if (idleBefore !== undefined) await removeFailed(idleBefore.getTime(), spent);
-    if (idleBefore !== undefined) await removeAbandoned(idleBefore.getTime(), spent);
-    const rootsLeft = idleBefore !== undefined && (await removeSessionless(idleBefore.getTime(), spent));
+    if (idleBefore !== undefined) await removeAbandoned(idleBefore.getTime(), inUse, spent);
+    const rootsLeft = idleBefore !== undefined && (await removeSessionless(idleBefore.getTime(), inUse, spent));
     const keysLeft = await removeOld(access, scripts.removeKeys, keysBefore);
     const piecesLeft = await removeOld(access, scripts.removePieces, piecesBefore);
     const more = spent.budget <= 0 || rootsLeft || keysLeft || piecesLeft;
@@ -183,6 +191,8 @@ const maxSmall = 500;
 const readsPerRemoval = 20;
 /** The same for the end of a thread, with all that may follow it. */
 const looksPerRemoval = 4;
+
+type InUse = NonNullable<PruneRules["inUse"]>;
 
 interface Spent {
   sessions: number;

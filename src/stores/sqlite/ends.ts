@@ -13,9 +13,13 @@ export interface Ends {
   leave(turnIds: readonly string[]): void;
   /**
    * Abandoned threads, the oldest first: the ids of their turns from the end up to where another branches off or a turn
-   * is younger, within the budget, and what finding and deleting them costs. If nothing, there are no more.
+   * is younger or in use, within the budget, and what finding and deleting them costs. If nothing, there are no more.
    */
-  findAbandoned(before: number, budget: number): { readonly ids: readonly string[]; readonly cost: number };
+  findAbandoned(
+    before: number,
+    inUse: ReadonlySet<string>,
+    budget: number,
+  ): { readonly ids: readonly string[]; readonly cost: number };
 }
 
 export function createEnds(access: Access): Ends {
@@ -33,14 +37,19 @@ export function createEnds(access: Access): Ends {
       statements.noteParents.run(ids);
       statements.forgetAll.run(ids);
     },
-    findAbandoned(before, budget) {
-      const found = statements.findOld.all(before, Math.ceil(budget)) as unknown as EndRow[];
+    findAbandoned(before, inUse, budget) {
+      const found = statements.findOld.all(
+        before,
+        JSON.stringify([...inUse]),
+        Math.ceil(budget),
+      ) as unknown as EndRow[];
       const ids: string[] = [];
       let cost = found.length / looksPerRemoval;
       for (const end of found) {
         if (end.is_left !== 1) statements.forget.run(end.created, end.id);
         else {
           for (let turn: AbandonedTurn | undefined = end; turn && cost < budget; turn = findBefore(turn, before)) {
+            if (inUse.has(turn.id)) break;
             ids.push(turn.id);
             cost += costOf(turn);
           }
@@ -90,7 +99,7 @@ function prepareEnds({ prepare }: Access) {
     findOld: prepare(`
       SELECT ends.turn AS id, ends.created, turns.parent, ${turnBytes} AS bytes, ${isOffTip} AND ${isLeaf} AS is_left
       FROM ends LEFT JOIN turns ON turns.id = ends.turn
-      WHERE ends.created < ? AND NOT EXISTS (
+      WHERE ends.created < ? AND ends.turn NOT IN (${listed}) AND NOT EXISTS (
         SELECT 1 FROM turns AS next WHERE next.parent = ends.turn AND next.status = 'running')
       ORDER BY ends.created, ends.turn LIMIT ?`),
     findBefore: prepare(`

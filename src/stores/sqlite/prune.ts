@@ -23,13 +23,14 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
   function prune(rules: PruneRules): Done {
     const spent: Spent = { sessions: 0, turns: 0, budget: maxStep, marked: [], changed: [] };
     const { idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner } = rules;
+    const inUse = rules.inUse?.() ?? new Set();
     removeMarked(spent);
-    if (idleBefore !== undefined) removeIdle(idleBefore.getTime(), spent);
+    if (idleBefore !== undefined) removeIdle(idleBefore.getTime(), inUse, spent);
     const counts = maxSessionsPerOwner !== undefined && rules !== withoutSurplus;
-    const hasSurplus = counts && removeSurplus(maxSessionsPerOwner, spent);
+    const hasSurplus = counts && removeSurplus(maxSessionsPerOwner, inUse, spent);
     if (idleBefore !== undefined) removeFailed(idleBefore.getTime(), spent);
-    if (idleBefore !== undefined) removeAbandoned(idleBefore.getTime(), spent);
-    const rootsLeft = idleBefore !== undefined && removeSessionless(idleBefore.getTime(), spent);
+    if (idleBefore !== undefined) removeAbandoned(idleBefore.getTime(), inUse, spent);
+    const rootsLeft = idleBefore !== undefined && removeSessionless(idleBefore.getTime(), inUse, spent);
     const keys = keysBefore === undefined ? 0 : statements.removeKeys.run(keysBefore.getTime(), maxKeys).changes;
     const piecesLeft = piecesBefore !== undefined && clearPieces(piecesBefore.getTime(), spent);
     const isGivenBack = removal.giveBack();
@@ -50,18 +51,18 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
     }
   }
 
-  function removeIdle(before: number, spent: Spent): void {
+  function removeIdle(before: number, inUse: InUse, spent: Spent): void {
     if (spent.budget <= 0) return;
-    markAll(statements.findIdle.all(hourOf(before), before, spent.budget), spent);
+    markAll(statements.findIdle.all(hourOf(before), before, toJson(inUse), spent.budget), spent);
     removeMarked(spent);
   }
 
   /** True if there may be more. */
-  function removeSurplus(max: number, spent: Spent): boolean {
+  function removeSurplus(max: number, inUse: InUse, spent: Spent): boolean {
     if (spent.budget <= 0) return true;
     for (const row of statements.findCrowded.all(max)) {
       const { owner, count } = row as { owner: string; count: number };
-      markAll(statements.findLongestIdle.all(owner, Math.min(count - max, spent.budget)), spent);
+      markAll(statements.findLongestIdle.all(owner, toJson(inUse), Math.min(count - max, spent.budget)), spent);
       removeMarked(spent);
       if (spent.budget <= 0) return true;
     }
@@ -83,9 +84,9 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
   }
 
   /** What the first turn of an abandoned thread followed may then be an end, so it is examined next. */
-  function removeAbandoned(before: number, spent: Spent): void {
+  function removeAbandoned(before: number, inUse: InUse, spent: Spent): void {
     while (spent.budget > 0) {
-      const { ids, cost } = ends.findAbandoned(before, spent.budget);
+      const { ids, cost } = ends.findAbandoned(before, inUse, spent.budget);
       if (cost === 0) return;
       spent.changed.push(...removal.removeTurns(ids));
       spent.turns += ids.length;
@@ -94,15 +95,15 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
   }
 
   /** Whole trees outside of sessions without new turns, leaves first. True if there are more to examine. */
-  function removeSessionless(before: number, spent: Spent): boolean {
-    if (before < removingBefore || isContinued()) removing = [];
+  function removeSessionless(before: number, inUse: InUse, spent: Spent): boolean {
+    if (before < removingBefore || isContinued(inUse)) removing = [];
     continueRemoving(spent);
     if (spent.budget <= 0) return true;
     const roots = statements.findRoots.all({ ...lastRoot, before, limit: maxStep }) as unknown as Root[];
     for (const root of roots) {
       if (spent.budget <= 0) return true;
       const tree = statements.readTree.all(root.number) as unknown as Leaf[];
-      if (tree.some(({ created, status }) => created >= before || status === "running")) {
+      if (tree.some(({ id, created, status }) => created >= before || status === "running" || inUse.has(id))) {
         lastRoot = { created: root.created, number: root.number };
         spent.budget -= 1 + tree.length / readsPerRemoval;
         continue;
@@ -117,9 +118,10 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
     return false;
   }
 
-  /** Whether a new turn follows what is left: then it stays. */
-  function isContinued(): boolean {
+  /** Whether a new turn follows what is left, or will: then it stays. */
+  function isContinued(inUse: InUse): boolean {
     if (removing.length === 0) return false;
+    if (!removingIds.isDisjointFrom(inUse)) return true;
     const parents = statements.parentsBehind.all(newest) as { parent: string }[];
     return parents.some(({ parent }) => removingIds.has(parent));
   }
@@ -202,17 +204,25 @@ interface Leaf {
   readonly bytes: number;
 }
 
+type InUse = ReadonlySet<string>;
+
+function toJson(inUse: InUse): string {
+  return JSON.stringify([...inUse]);
+}
+
+const isUnused = "id NOT IN (SELECT value FROM json_each(?))";
+
 function preparePrune({ prepare }: Access) {
   return {
     findIdle: prepare(`
       SELECT id, owner FROM sessions INDEXED BY sessions_by_activity
-      WHERE deleted = 0 AND active <= ? AND updated < ? ORDER BY active, updated LIMIT ?`),
+      WHERE deleted = 0 AND active <= ? AND updated < ? AND ${isUnused} ORDER BY active, updated LIMIT ?`),
     findCrowded: prepare(`
       SELECT owner, count(*) AS count FROM sessions INDEXED BY sessions_by_owner
       WHERE deleted = 0 GROUP BY owner HAVING count(*) > ?`),
     findLongestIdle: prepare(`
       SELECT id, owner FROM sessions INDEXED BY sessions_by_owner
-      WHERE deleted = 0 AND owner = ? ORDER BY active, updated, rowid LIMIT ?`),
+      WHERE deleted = 0 AND owner = ? AND ${isUnused} ORDER BY active, updated, rowid LIMIT ?`),
     findFailed: prepare(`
       SELECT id, ${turnBytes} AS bytes FROM turns INDEXED BY failed_turns
       WHERE status IN ('failed', 'cancelled') AND created < ?

@@ -39,20 +39,41 @@ if isGone then call('SREM', P .. 'doomed', id) end
 return { count, isGone and 1 or 0, call('INCR', P .. 'changes') }
 `);
 
+/** What the last arguments name stays, because running turns continue it. */
+const keepUsed = (from: number) => String.raw`
+local isUsed, used = {}, #ARGV - ${from - 1}
+for at = ${from}, #ARGV do isUsed[ARGV[at]] = true end
+`;
+
+/** Dooms at most a number of sessions, those in use aside. */
+const doomUnused = String.raw`
+${keepUsed(4)}
+local function doomUnused(ids, limit)
+  local count = 0
+  for _, id in ipairs(ids) do
+    if count < limit and not isUsed[id] then
+      doom(id)
+      count = count + 1
+    end
+  end
+  return count
+end
+`;
+
 export const markIdle = release(String.raw`
-local ids = call('ZRANGEBYSCORE', P .. 'active', '-inf', '(' .. ARGV[2], 'LIMIT', 0, ARGV[3])
-for _, id in ipairs(ids) do doom(id) end
-return #ids
+${doomUnused}
+local limit = tonumber(ARGV[3])
+return doomUnused(call('ZRANGEBYSCORE', P .. 'active', '-inf', '(' .. ARGV[2], 'LIMIT', 0, limit + used), limit)
 `);
 
 /** Of owners with too many sessions, those idle for longest. */
 export const markSurplus = release(String.raw`
+${doomUnused}
 local most, limit, count = tonumber(ARGV[2]), tonumber(ARGV[3]), 0
 for _, owner in ipairs(call('SMEMBERS', P .. 'owners')) do
   local surplus = math.min(call('ZCARD', P .. 'active:' .. owner) - most, limit - count)
   if surplus > 0 then
-    for _, id in ipairs(call('ZRANGE', P .. 'active:' .. owner, 0, surplus - 1)) do doom(id) end
-    count = count + surplus
+    count = count + doomUnused(call('ZRANGE', P .. 'active:' .. owner, 0, surplus + used - 1), surplus)
   end
 end
 return count
@@ -77,6 +98,7 @@ return #changed > 0 and { call('INCR', P .. 'changes'), changed }
  * Examining `looks` of them costs one deletion. Returns how many were examined and how many went, and all changed ids.
  */
 export const removeAbandoned = release(String.raw`
+${keepUsed(5)}
 local limit, looks = tonumber(ARGV[3]), tonumber(ARGV[4])
 local at, looked, gone, changed = 0, 0, 0, {}
 
@@ -100,7 +122,7 @@ while gone + looked / looks < limit do
   if not number then break end
   local id = idOf(number)
   local isGoing = isLeft(id)
-  if isGoing and isFollowedByRunning(id) then at = at + 1
+  if isGoing and (isUsed[id] or isFollowedByRunning(id)) then at = at + 1
   else
     looked = looked + 1
     if isGoing then
