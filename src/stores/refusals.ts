@@ -1,5 +1,5 @@
 /** The errors of a store that cannot do what it is asked. */
-import { GatewayError } from "../core/errors.ts";
+import { GatewayError, messageOf } from "../core/errors.ts";
 import type { StoredTurn } from "../core/store.ts";
 
 export function unavailable(message: string, cause?: unknown): GatewayError {
@@ -8,6 +8,12 @@ export function unavailable(message: string, cause?: unknown): GatewayError {
 
 export function storeClosed(): GatewayError {
   return unavailable("The session store is closed.");
+}
+
+/** Nobody finds it any more, but the store failed before all of it was removed. */
+export function notAllGone(thrown: unknown): GatewayError {
+  const then = "It is deleted, but not all of it is gone from the store yet: the next pruning removes the rest.";
+  return unavailable(`${then} ${messageOf(thrown)}`, thrown);
 }
 
 /** Hints are hashed with one key; with two in one store, some sessions could never be found again. */

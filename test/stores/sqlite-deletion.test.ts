@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { readFileSync, statSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
+import { messageOf } from "../../src/core/errors.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { createFiles, look } from "./files.ts";
@@ -266,6 +268,37 @@ describe("the file of the SQLite store after deletions", () => {
     assert.equal(look(file, "SELECT count(*) AS value FROM turns"), 0);
     await store.close();
   });
+
+  for (const [length, stuck, isHidden] of [
+    [3, 0, false],
+    [500, 499, false],
+    [500, 0, true],
+  ] as const) {
+    const fate = isHidden ? "is deleted, and the error says so," : "stays as it is";
+    test(`tell the truth: a session of ${length} turns ${fate} if turn ${stuck} cannot be removed`, async () => {
+      const file = newFile();
+      const store = createSqliteStore({ file });
+      const thread = await keepThread(store, length);
+      const session = thread[0]!.session!;
+      const other = new DatabaseSync(file);
+      other.exec(`
+        CREATE TRIGGER full BEFORE DELETE ON turns WHEN old.id = '${thread[stuck]!.id}'
+        BEGIN SELECT RAISE(ABORT, 'There is no room.'); END`);
+      const [answer] = await Promise.allSettled([store.deleteSession("alice", session)]);
+      assert.equal(answer.status, "rejected");
+      const said = messageOf(answer.reason);
+      if (isHidden)
+        assert.match(said, /^It is deleted, but .* the next pruning removes the rest\. There is no room\.$/);
+      else assert.equal(said, "There is no room.");
+      assert.equal((await store.readSession(session)) === undefined, isHidden);
+      assert.equal((await readTurns(store, thread.at(-1)!.id)).length, isHidden ? 0 : length);
+      other.exec("DROP TRIGGER full");
+      other.close();
+      assert.equal((await pruneAll(store, {})).sessions, isHidden ? 1 : 0);
+      assert.equal(look(file, "SELECT count(*) AS value FROM turns"), isHidden ? 0 : length);
+      await store.close();
+    });
+  }
 
   test("starts another session at once under the hint of one that is being deleted", async () => {
     const store = createSqliteStore({ file: ":memory:" });

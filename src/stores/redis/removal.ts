@@ -1,12 +1,13 @@
 /** Deletes turns and sessions from the Redis store: for good, and little by little, so that Redis can serve others. */
 import { shownSuffix } from "../../core/conversation/address.ts";
 import type { TurnWriter, PruneRules, Pruned } from "../../core/store.ts";
+import { notAllGone } from "../refusals.ts";
 import type { Access } from "./access.ts";
 import { listSessionless, walkSessionless } from "./sessionless.ts";
 import { type Script, inParts, toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 
-/** What a caller deletes is invisible at once, and gone when the promise resolves. */
+/** What a caller deletes is invisible at once, and gone when the promise resolves; the error says if it is only the first. */
 export function createDeletion(access: Access): Pick<TurnWriter, "deleteTurn" | "deleteBelow" | "deleteSession"> {
   return {
     async deleteTurn(owner, turnId) {
@@ -27,7 +28,12 @@ export function createDeletion(access: Access): Pick<TurnWriter, "deleteTurn" | 
       const changes = await access.write(scripts.markSession, [owner, sessionId]);
       if (changes === null) return false;
       access.noteChange(changes);
-      for (let isGone = false; !isGone;) isGone = (await removeMarkedTurns(access, sessionId, maxRemovedTurns)).isGone;
+      try {
+        for (let isGone = false; !isGone;)
+          isGone = (await removeMarkedTurns(access, sessionId, maxRemovedTurns)).isGone;
+      } catch (thrown) {
+        throw notAllGone(thrown);
+      }
       return true;
     },
   };

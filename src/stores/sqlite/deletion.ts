@@ -1,6 +1,10 @@
-/** Deletes for callers of the SQLite store: invisible at once, and gone with its space when the promise resolves. */
+/**
+ * Deletes for callers of the SQLite store: invisible at once, and gone with its space when the promise resolves. If the
+ * store fails in between, the error says so, and the next pruning removes the rest.
+ */
 import { shownSuffix } from "../../core/conversation/address.ts";
 import type { TurnWriter } from "../../core/store.ts";
+import { notAllGone } from "../refusals.ts";
 import type { Access } from "./access.ts";
 import { toTree } from "./sessionless.ts";
 import type { Removal } from "./removal.ts";
@@ -33,7 +37,7 @@ export function createDeletion(
   removal: Removal,
   removeTurn: RemoveTurn,
 ): Pick<TurnWriter, "deleteTurn" | "deleteBelow" | "deleteSession"> {
-  const { prepare, group, recent, read } = access;
+  const { prepare, read } = access;
   // Children came later than their parents, so the newest go first.
   const listBelow = prepare(`
     WITH RECURSIVE ${toTree("id = $id AND owner = $owner AND session IS NULL")}
@@ -51,14 +55,13 @@ export function createDeletion(
       }));
       return below.length;
     },
-    async deleteSession(owner, sessionId) {
-      const isMarked = await group.add(
-        () => removal.mark(owner, sessionId),
-        (isDone) => isDone && recent.forgetSessions([sessionId]),
-      );
-      if (isMarked) await changeInSteps(access, removal, () => removal.removeSome(sessionId, maxStep));
-      return isMarked;
-    },
+    deleteSession: (owner, sessionId) =>
+      changeInSteps(access, removal, (index) => {
+        if (index > 0) return removal.removeSome(sessionId, maxStep);
+        if (!removal.mark(owner, sessionId)) return nothingLeft;
+        // Not the session yet: until its other turns are gone, none that was begun before may create it again.
+        return { ...removal.removeTurnsOf(sessionId, maxStep), done: false, hides: [sessionId] };
+      }),
   };
 }
 
@@ -68,6 +71,8 @@ interface Step {
   readonly changed: readonly string[] | undefined;
   /** It was the last. */
   readonly done: boolean;
+  /** The sessions that are invisible from now on, whatever becomes of the next steps. */
+  readonly hides?: readonly string[] | undefined;
 }
 
 /**
@@ -79,23 +84,31 @@ export async function changeInSteps(
   removal: Removal,
   change: (index: number) => Step,
 ): Promise<boolean> {
-  let [isChanged, isDone, owed] = [false, false, 0];
-  for (let index = 0; !isDone || owed > 0; index += 1) {
-    if (index > 0) await pause();
-    const step = await group.add(
-      () => {
-        const before = removal.countFree();
-        const { changed, done } = isDone ? nothingLeft : change(index);
-        const countOwed = () => owed + removal.countFree() - before;
-        const isGivenBack = countOwed() <= 0 || removal.giveBack(countOwed());
-        return { changed, done, owed: isGivenBack ? 0 : countOwed() };
-      },
-      ({ changed }) => recent.forget(changed ?? []),
-    );
-    ({ done: isDone, owed } = step);
-    isChanged ||= step.changed !== undefined;
+  let [isChanged, isDone, isHidden, owed] = [false, false, false, 0];
+  try {
+    for (let index = 0; !isDone || owed > 0; index += 1) {
+      if (index > 0) await pause();
+      const step = await group.add(
+        () => {
+          const before = removal.countFree();
+          const { changed, done, hides = [] } = isDone ? nothingLeft : change(index);
+          const countOwed = () => owed + removal.countFree() - before;
+          const isGivenBack = countOwed() <= 0 || removal.giveBack(countOwed());
+          return { changed, done, hides, owed: isGivenBack ? 0 : countOwed() };
+        },
+        ({ changed, hides }) => {
+          recent.forget(changed ?? []);
+          recent.forgetSessions(hides);
+        },
+      );
+      ({ done: isDone, owed } = step);
+      isChanged ||= step.changed !== undefined;
+      isHidden ||= step.hides.length > 0;
+    }
+    if (isChanged) await checkpoints.emptyLog();
+  } catch (thrown) {
+    throw isDone || isHidden ? notAllGone(thrown) : thrown;
   }
-  if (isChanged) await checkpoints.emptyLog();
   return isChanged;
 }
 

@@ -9,7 +9,9 @@ export interface Removal {
   forget(owner: string, sessionId: string | undefined, turnIds: readonly string[]): readonly string[];
   /** Makes a session invisible and frees its hint. False if the owner has no such session. */
   mark(owner: string, sessionId: string): boolean;
-  /** Deletes as many turns of a marked session as the budget allows, and with the last of them the session. */
+  /** Deletes as many turns of a marked session as the budget allows. */
+  removeTurnsOf(sessionId: string, budget: number): Removed;
+  /** The same, and with the last of them the session. */
   removeSome(sessionId: string, budget: number): Removed;
   /**
    * Deletes turns; children that stay follow the heir or, if there is none, become roots, with a gap. Returns the ids
@@ -31,7 +33,7 @@ interface Removed {
   readonly cost: number;
   /** The ids of all that changed. */
   readonly changed: readonly string[];
-  /** The session is gone. */
+  /** No turn is left. */
   readonly done: boolean;
 }
 
@@ -71,6 +73,14 @@ export function createRemoval({ database, prepare }: Access, ends: Ends): Remova
     return [...turnIds, ...children.map(({ id }) => id)];
   }
 
+  function removeTurnsOf(sessionId: string, budget: number): Removed {
+    const limit = Math.ceil(budget);
+    const found = statements.newestOf.all(sessionId, limit) as { id: string; bytes: number }[];
+    const { taken, cost } = takeWithin(found, budget);
+    const changed = removeTurns(taken.map(({ id }) => id));
+    return { turns: taken.length, cost, changed, done: taken.length < limit && taken.length === found.length };
+  }
+
   return {
     forget(owner, sessionId, turnIds) {
       const found = statements.ofOwner.all(owner, JSON.stringify(turnIds)) as { id: string }[];
@@ -79,14 +89,11 @@ export function createRemoval({ database, prepare }: Access, ends: Ends): Remova
       return removeTurns(own);
     },
     mark: (owner, sessionId) => statements.mark.run(sessionId, owner).changes === 1,
+    removeTurnsOf,
     removeSome(sessionId, budget) {
-      const limit = Math.ceil(budget);
-      const found = statements.newestOf.all(sessionId, limit) as { id: string; bytes: number }[];
-      const { taken, cost } = takeWithin(found, budget);
-      const changed = removeTurns(taken.map(({ id }) => id));
-      const done = taken.length < limit && taken.length === found.length;
-      if (done) statements.removeSession.run(sessionId);
-      return { turns: taken.length, cost, changed, done };
+      const removed = removeTurnsOf(sessionId, budget);
+      if (removed.done) statements.removeSession.run(sessionId);
+      return removed;
     },
     removeTurns,
     nextMarked: () => (statements.nextMarked.get() as { id: string } | undefined)?.id,
