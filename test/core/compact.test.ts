@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
-import { GatewayError } from "../../src/core/errors.ts";
+import { type ErrorCode, GatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import type { Caller } from "../../src/core/gateway.ts";
 import type { Item } from "../../src/core/item.ts";
@@ -214,6 +214,21 @@ suite("the token count of a request", () => {
   test("is exact where the adapter can count", async () => {
     const { count } = createScene(model, { countTokens: async ({ items }) => items.length * 100 });
     assert.deepEqual(await count({ items: [user("a"), user("b")] }), { tokens: 200, isExact: true });
+  });
+
+  test("is estimated while the adapter's server is down, but what the server says of the request is told", async () => {
+    const fail = (code: ErrorCode) => {
+      const counting = { countTokens: () => Promise.reject(new GatewayError(code, "No.")) };
+      return createScene(model, counting).count({ items: [user("a")] });
+    };
+    const estimate = await createScene(model).count({ items: [user("a")] });
+    assert.equal(estimate.isExact, false);
+    for (const code of ["adapter_error", "adapter_timeout", "adapter_protocol", "overloaded"] as const) {
+      assert.deepEqual(await fail(code), estimate);
+    }
+    for (const code of ["adapter_bad_request", "adapter_rate_limit", "client_closed"] as const) {
+      await assert.rejects(fail(code), { code });
+    }
   });
 
   test("includes everything that the model would see, whatever the request continues", async () => {

@@ -1,4 +1,5 @@
 /** How many tokens a model would read: counted by its adapter, or estimated. */
+import { GatewayError } from "../errors.ts";
 import { fixedTexts, type FitParts } from "./fit.ts";
 import type { Turn } from "../turn.ts";
 import { countItems } from "./window.ts";
@@ -14,7 +15,13 @@ export async function countTokens(
   turn: Turn,
   signal: AbortSignal,
 ): Promise<TokenCount> {
-  const exact = await adapter.countTokens?.(turn, signal);
+  const exact = await adapter.countTokens?.(turn, signal).catch(ignoreOutage);
   if (exact !== undefined) return { tokens: exact, isExact: true };
+  signal.throwIfAborted();
   return { tokens: countItems(turn.items, fixedTexts(turn.settings), await tokenCounter()), isExact: false };
+}
+
+/** An adapter whose server is down cannot count now; one that faults the request says something about it. */
+function ignoreOutage(thrown: unknown): undefined {
+  if (!(thrown instanceof GatewayError) || thrown.status < 500) throw thrown;
 }
