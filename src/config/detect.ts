@@ -1,7 +1,7 @@
 /** Chooses an adapter when none is configured: the first that the environment offers. */
 import { faultOfHeader } from "./headers.ts";
 import { isObject } from "./path.ts";
-import { ConfigError, misfit } from "./problem.ts";
+import { ConfigError } from "./problem.ts";
 
 export interface Detected {
   readonly name: string;
@@ -11,6 +11,8 @@ export interface Detected {
   readonly reason: string;
   /** A model's name for a first request, if one is known. */
   readonly exampleModel: string | undefined;
+  /** The variable that names the server, and its value: the adapter's options say whether that is a base URL. */
+  readonly server?: { readonly variable: string; readonly url: string } | undefined;
 }
 
 export interface Environment {
@@ -97,21 +99,17 @@ function toHosted(provider: Provider, key: string, base: string): Detected {
   const { name, variable, baseVariable } = provider;
   const fault = faultOfHeader(key);
   if (fault !== undefined) throw new ConfigError([{ path: variable, message: `(environment) ${fault}` }]);
-  const baseUrl = base === "" ? provider.baseUrl : readBaseUrl(provider, base);
+  const url = base.replace(/\/+$/, "");
+  const named = provider.addsVersion ? url.replace(/(?:\/v1)?(\?.*)?$/, "/v1$1") : url;
+  const baseUrl = base === "" ? provider.baseUrl : named;
   const given = base === "" ? `${variable} is set` : `${variable} and ${baseVariable} are set`;
   return {
     name,
     adapter: { type: "openai", base_url: baseUrl, api_key: key },
     reason: `${given}, so turns go to ${baseUrl}`,
     exampleModel: baseUrl === provider.baseUrl ? provider.exampleModel : undefined,
+    ...(base !== "" && { server: { variable: baseVariable, url } }),
   };
-}
-
-function readBaseUrl({ baseVariable, addsVersion }: Provider, base: string): string {
-  const url = base.replace(/\/+$/, "");
-  if (/^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/.test(url)) return addsVersion ? url.replace(/(?:\/v1)?$/, "/v1") : url;
-  const { path, message } = misfit([baseVariable], base, 'a URL like "https://api.example.com/v1"');
-  throw new ConfigError([{ path, message: `(environment) ${message}` }]);
 }
 
 /** In a shell that is set up for Portico's clients, the key is Portico's own token. */

@@ -1,5 +1,6 @@
 /** Loads the configuration: text and environment in, a complete one out, or all its problems. */
 import { dirname } from "node:path";
+import type { ObjectSchema } from "../core/schema.ts";
 import { type Config, toConfig } from "./config.ts";
 import { findDangers, findOpenSecret } from "./dangers.ts";
 import { type Detected, detectAdapter, type Environment } from "./detect.ts";
@@ -116,8 +117,17 @@ async function chooseAdapter(
   const type = String(detected.adapter.type);
   const options = environment.adapterOptions[type];
   if (options === undefined) throw new Error(`There is no adapter of the type '${type}' to fall back on.`);
+  checkServer(detected, options);
   adapters[detected.name] = fillDefaults(adapterSchema(type, options), { ...detected.adapter });
   return detected;
+}
+
+/** The environment may name what the file may have as `base_url`. */
+function checkServer({ server }: Detected, { properties }: ObjectSchema): void {
+  if (server === undefined) return;
+  const found = [...validate(properties["base_url"] ?? {}, server.url, [server.variable], (_, value) => value)];
+  if (found.length === 0) return;
+  throw new ConfigError(found.map(({ path, message }) => ({ path, message: `(environment) ${message}` })));
 }
 
 function quote(words: readonly string[]): string {
