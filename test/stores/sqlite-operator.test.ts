@@ -34,6 +34,47 @@ test("requests continue while the SQLite store lists sessionless turns", async (
   assert.equal(await deleted, true);
 });
 
+test("requests continue while the SQLite store finds a page among many sessions of one hour", async (context) => {
+  const file = newFile();
+  const store = createSqliteStore({ file });
+  context.after(() => store.close());
+  const [hour, count] = [500_000, 21_000];
+  const database = new DatabaseSync(file);
+  const add = database.prepare("INSERT INTO sessions (id, owner, created, updated, active) VALUES (?, ?, 0, ?, ?)");
+  database.exec("BEGIN");
+  for (const [before, size] of [
+    [1, 2],
+    [0, count],
+  ] as const) {
+    for (let index = 0; index < size; index += 1) {
+      // Two at a time, in an order of their own.
+      const updated = (hour - before) * 3_600_000 + ((index * 7_919) % (count / 2));
+      add.run(`conv_${before}_${index}`, index % 2 === 0 ? "alice" : "bob", updated, hour - before);
+    }
+  }
+  database.exec("COMMIT");
+  const expected = database.prepare("SELECT id, owner FROM sessions ORDER BY updated DESC, rowid DESC").all();
+  database.close();
+
+  for (const owner of [undefined, "alice"]) {
+    const ids = expected.filter((row) => owner === undefined || row["owner"] === owner).map(({ id }) => String(id));
+    for (const place of [-1, 5, 1_234, ids.length - 4]) {
+      const progress = { isOver: false, ticks: 0 };
+      const after = place === -1 ? undefined : ids[place];
+      const listed = store.listSessions({ owner, after, limit: 3 }).finally(() => (progress.isOver = true));
+      while (!progress.isOver) {
+        await new Promise((resolve) => setImmediate(resolve));
+        progress.ticks += 1;
+      }
+      assert.ok(progress.ticks > 1, `${progress.ticks} ticks`);
+      assert.deepEqual(
+        (await listed).map(({ id }) => id),
+        ids.slice(place + 1, place + 4),
+      );
+    }
+  }
+});
+
 test("the SQLite store reads the content of the sessions of a page, and of no others of the same hour", async (context) => {
   const file = newFile();
   const store = createSqliteStore({ file, now: () => new Date("2026-11-17T12:30:00Z") });

@@ -5,6 +5,7 @@ import type { Access } from "./access.ts";
 import { createSessionless, toFirstWords, toSummary } from "./sessionless.ts";
 import { type TurnRow, toTurn, turnColumns } from "../row.ts";
 import { isSaid, isVisible } from "./search.ts";
+import { type Activity, activityColumns, byTime, createFindPage } from "./pages.ts";
 import { inSteps, turnBytes } from "./size.ts";
 import type { Statement } from "./statement.ts";
 import { type Exported, createExported } from "./exported.ts";
@@ -13,6 +14,7 @@ export function createArchive(access: Access): Omit<Archive, "importRecords"> {
   const { read } = access;
   const { listSessionless, isSessionless, turnsAround } = createSessionless(access);
   const statements = prepareArchive(access);
+  const findPage = createFindPage(access);
 
   /**
    * Row numbers bound what is read, not a transaction: with a slow reader, that would keep deleted data in the log, and
@@ -92,26 +94,24 @@ export function createArchive(access: Access): Omit<Archive, "importRecords"> {
   }
 
   /** The sessions under a hint: it is hashed with its owner, so each owner is tried. */
-  function findNamed(hint: string, owner: string | undefined): string {
+  function findNamed(hint: string, { owner, limit }: SessionPage, place: Activity | undefined): readonly Activity[] {
     access.refresh();
     const owners = owner === undefined ? (statements.listOwners.all() as { owner: string }[]) : [{ owner }];
     const found = owners.map((each) => statements.findNamed.get(each.owner, access.hashHint(each.owner, hint)));
-    return JSON.stringify((found as ({ id: string } | undefined)[]).flatMap((row) => row?.id ?? []));
+    const named = found.filter((row) => row !== undefined) as unknown as Activity[];
+    const behind = named.filter((each) => place === undefined || byTime(place, each) < 0);
+    return behind.toSorted(byTime).slice(0, limit);
   }
 
   return {
     listSessionless,
-    async listSessions({ owner, hint, after, limit }: SessionPage) {
-      return read(() => {
-        const from = after === undefined ? undefined : statements.findActivity.get(after);
-        if (after !== undefined && from === undefined) throw noSession(after);
-        const { active = atEnd, updated = atEnd, number = atEnd } = from ?? {};
-        const range = { active, updated, number, limit };
-        if (hint !== undefined)
-          return statements.listNamed.all({ ...range, ids: findNamed(hint, owner) }).map(toSummary);
-        const list = owner === undefined ? statements.listAll : statements.listOfOwner;
-        return list.all(owner === undefined ? range : { ...range, owner }).map(toSummary);
-      });
+    async listSessions(wanted) {
+      const { hint, after } = wanted;
+      const found = after === undefined ? undefined : read(() => statements.findActivity.get(after));
+      if (after !== undefined && found === undefined) throw noSession(after);
+      const place = found as unknown as Activity | undefined;
+      const page = hint === undefined ? await findPage(wanted, place) : read(() => findNamed(hint, wanted, place));
+      return read(() => statements.describe.all(toList(page)).map(toSummary));
     },
     exportRecords,
     async sealKeys() {
@@ -128,7 +128,6 @@ interface SizedRow {
 }
 
 const pageSize = 32;
-const atEnd = Number.MAX_SAFE_INTEGER;
 
 const sessionColumns = "rowid AS number, id, owner, hint, tip, resends, metadata, created, updated";
 
@@ -178,7 +177,7 @@ function prepareArchive({ prepare }: Access) {
     findForeignSeals: prepare("SELECT value FROM meta WHERE key GLOB 'foreign_seal:*' ORDER BY key"),
     lastSession: prepare("SELECT coalesce(max(rowid), 0) AS number FROM sessions"),
     lastTurn: prepare("SELECT coalesce(max(rowid), 0) AS number FROM turns"),
-    findActivity: prepare("SELECT active, updated, rowid AS number FROM sessions WHERE id = ? AND deleted = 0"),
+    findActivity: prepare(`SELECT ${activityColumns} FROM sessions WHERE id = ? AND deleted = 0`),
     // Steps from owner to owner: there are few, but they may have a million sessions.
     listOwners: prepare(`
       WITH RECURSIVE owners (owner) AS (
@@ -187,10 +186,8 @@ function prepareArchive({ prepare }: Access) {
         SELECT (SELECT min(owner) FROM sessions INDEXED BY sessions_by_owner WHERE deleted = 0 AND owner > owners.owner)
         FROM owners WHERE owner IS NOT NULL
       ) SELECT owner FROM owners WHERE owner IS NOT NULL`),
-    findNamed: prepare("SELECT id FROM sessions WHERE owner = ? AND hint = ? AND deleted = 0"),
-    listNamed: prepare(toListing("sqlite_autoindex_sessions_1", "AND id IN (SELECT value FROM json_each($ids))")),
-    listAll: prepare(toListing("sessions_by_activity", "")),
-    listOfOwner: prepare(toListing("sessions_by_owner", "AND owner = $owner")),
+    findNamed: prepare(`SELECT ${activityColumns} FROM sessions WHERE owner = ? AND hint = ? AND deleted = 0`),
+    describe: prepare(describe),
     readSessions: prepare(`
       SELECT ${sessionColumns} FROM sessions WHERE rowid > ? AND rowid <= ? AND deleted = 0
       ORDER BY rowid LIMIT ${pageSize}`),
@@ -209,17 +206,12 @@ function prepareArchive({ prepare }: Access) {
   };
 }
 
-/** The page comes first: details are looked up only for its sessions, not for all of the same hour, which it sorts. */
-function toListing(index: string, condition: string): string {
-  // This scans only row numbers.
-  const first = `SELECT min(rowid) FROM turns INDEXED BY turns_by_digest WHERE turns.session = page.id AND ${isSaid}`;
-  return `
-    WITH page AS MATERIALIZED (
-      SELECT id, owner, created, updated, active, rowid AS number FROM sessions INDEXED BY ${index}
-      WHERE deleted = 0 ${condition} AND active <= $active AND (active, updated, rowid) < ($active, $updated, $number)
-      ORDER BY active DESC, updated DESC, rowid DESC LIMIT $limit)
-    SELECT id, owner, created, updated, (
-      SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = page.id AND ${isSaid}) AS turns,
-      ${toFirstWords(`rowid = (${first})`)} AS beginning
-    FROM page ORDER BY active DESC, updated DESC, number DESC`;
-}
+/** This scans only row numbers. */
+const firstOf = `SELECT min(rowid) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id AND ${isSaid}`;
+
+/** How a list shows sessions, in the order of a list of their row numbers. */
+const describe = `
+  SELECT sessions.id, owner, created, updated, (
+    SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id AND ${isSaid}) AS turns,
+    ${toFirstWords(`rowid = (${firstOf})`)} AS beginning
+  FROM json_each(?) AS page CROSS JOIN sessions ON sessions.rowid = page.value WHERE deleted = 0 ORDER BY page.key`;
