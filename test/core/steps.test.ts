@@ -154,6 +154,26 @@ test("a call's id from another conversation is not matched where clients show th
   assert.deepEqual(await say(...step), { history: "foreign", seen: step });
 });
 
+for (const [kind, hint] of Object.entries(kinds)) {
+  test(`${kind}: a client that leaves its tool steps out of its history is foreign once, and each exchange is stored once more`, async () => {
+    const store = createMemoryStore();
+    const say = createScene(hint, store);
+    const told: Item[] = [];
+    const stored: number[] = [];
+    for (const [index, history] of ["new", "foreign", "forked", "forked", "forked"].entries()) {
+      const asked = [...told, user(`look ${index}`)];
+      assert.deepEqual(await say(...asked), { history, seen: asked });
+      const step = [...asked, call(`c${index + 1}`), output(`c${index + 1}`)];
+      assert.deepEqual(await say(...step), { history: "matched", seen: step });
+      told.push(user(`look ${index}`), assistant("well"));
+      const records = await Array.fromAsync(store.exportRecords());
+      const turns = records.flatMap((record) => (record.type === "turn" ? [record.turn] : []));
+      stored.push(turns.reduce((sum, turn) => sum + turn.input.length + turn.output.length, 0));
+    }
+    assert.deepEqual(stored, [4, 10, 16, 22, 28]);
+  });
+}
+
 test("a title that is requested before a conversation starts is not part of it", async () => {
   const say = createScene(talk);
   const title = [system("You make titles."), user("A title for this:"), user("Mend it")];
