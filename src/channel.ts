@@ -1,12 +1,11 @@
 /** Turns from outside HTTP: a channel's messages run in the sessions that all clients share. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { Hint } from "./config/config.ts";
-import { drainingError, type GatewayError, toGatewayError } from "./core/errors.ts";
+import { cancelledError, drainingError, type GatewayError, toGatewayError } from "./core/errors.ts";
 import type { Event } from "./core/event.ts";
-import { cancelledError } from "./core/live/recall.ts";
 import type { Caller, Gateway, Reply } from "./core/gateway.ts";
 import { leaveOnReturn } from "./core/leaving.ts";
-import { toOutcome } from "./core/live/delivery.ts";
+import { toOutcome } from "./core/live/live-turn.ts";
 import type { Requester } from "./core/place/place.ts";
 import type { About } from "./core/ports.ts";
 import type { EndedTurn } from "./core/observer.ts";

@@ -125,6 +125,11 @@ export function callerLeft(cause?: unknown): GatewayError {
   return new GatewayError("client_closed", "The caller disconnected before the end of the answer.", { cause });
 }
 
+/** Why a cancelled turn ends. */
+export function cancelledError(): GatewayError {
+  return new GatewayError("cancelled", "The turn was cancelled.");
+}
+
 /** Why a closing gateway starts nothing new, and why it cancelled what took too long. */
 export function drainingError(): GatewayError {
   const remedy = "Send the request again; another instance or the restarted one will take it.";

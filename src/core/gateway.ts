@@ -1,11 +1,11 @@
 /** The story of a turn: find its place, wait its turn, ask the adapter, relay what it says, store it. */
-import { createBackground } from "./live/background.ts";
+import { createBeginStored } from "./live/begun.ts";
 import { createChain } from "./place/chain.ts";
 import { summarise } from "./window/compact.ts";
 import { assembleContext } from "./place/context.ts";
 import { type ConversationDesk, createConversations } from "./conversation/conversations.ts";
 import { countTokens, type TokenCount } from "./window/count.ts";
-import { drainingError } from "./errors.ts";
+import { cancelledError, drainingError } from "./errors.ts";
 import type { Events } from "./event.ts";
 import { fitContext, type FitParts, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
@@ -13,13 +13,13 @@ import { interrupted } from "./frame/replay.ts";
 import type { Item } from "./item.ts";
 import type { TurnRecord } from "./turn-record.ts";
 import { createRemoteTurns } from "./live/remote-turns.ts";
-import { createKeyed } from "./live/keyed.ts";
+import { createKeyed, type KeyedLimits } from "./live/keyed.ts";
 import { leaveOnReturn } from "./leaving.ts";
-import { createLiveTurns, type LiveLimits } from "./live/live-turns.ts";
+import { createLiveTurns, type LiveTurnsLimits } from "./live/live-turns.ts";
 import { findContinued, findPlace, type Place, type Requester } from "./place/place.ts";
 import type { About, Remark, Tell } from "./ports.ts";
 import { createQueue, leaveAll, type Queue } from "./place/queue.ts";
-import { cancelledError, createRecall, type Recall } from "./live/recall.ts";
+import { createRecall, type Recall } from "./live/recall.ts";
 import { createSettling, isNamed, type PlacedTurn } from "./settling.ts";
 import { checkSize, type SizeLimits } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
@@ -117,16 +117,15 @@ export interface GatewayParts extends FitParts {
   readonly observer?: Pick<Observer, "placed" | "endedWithoutCaller"> | undefined;
 }
 
-export interface GatewayLimits extends LiveLimits, SizeLimits {
+export interface GatewayLimits extends LiveTurnsLimits, KeyedLimits, SizeLimits {
   /** The most characters that the items a request refers to may have together. */
   readonly maxReferencedCharacters: number;
   readonly maxQueuedPerThread: number;
   readonly maxTurnsPerThread: number;
 }
 
-/** Begins a turn; `known`: whether it is stored as running before the model is asked. */
-export type BeginTurn = (ask: Ask<Item>, caller: Caller, known?: Known) => Promise<Reply>;
-type Known = "unknown" | "in background" | "by key";
+/** Begins a turn; `isBegun`: it is stored as running before the model is asked. */
+export type BeginTurn = (ask: Ask<Item>, caller: Caller, isBegun?: boolean) => Promise<Reply>;
 
 /** What is known of a running turn. */
 interface GrowingAbout extends About {
@@ -157,22 +156,13 @@ export function createGateway(parts: GatewayParts): Gateway {
   };
   const resolve = (ask: Ask, owner: string): Promise<Ask<Item>> =>
     resolveReferences(ended, owner, ask, limits().maxReferencedCharacters);
-  const liveTurns = createLiveTurns(limits, now, observer);
+  const liveTurns = createLiveTurns(limits, { now, observer });
   const remoteTurns = createRemoteTurns({ store, now });
   store.peers?.onCancel((turnId) => liveTurns.cancel(turnId, cancelledError()));
-  const inBackground = createBackground({ store, liveTurns, remoteTurns, begin, now });
-  const once = createKeyed({
-    store,
-    liveTurns,
-    remoteTurns,
-    begin,
-    inBackground,
-    resolve,
-    keyMs: () => limits().keyMs,
-    now,
-  });
+  const beginStored = createBeginStored({ store, remoteTurns, begin, now });
+  const keyed = createKeyed({ store, liveTurns, remoteTurns, begin, beginStored, resolve, limits, now });
 
-  async function begin(ask: Ask<Item>, caller: Caller, known: Known = "unknown"): Promise<Reply> {
+  async function begin(ask: Ask<Item>, caller: Caller, isBegun = false): Promise<Reply> {
     const { turnId: id, owner, key, memo } = caller;
     const whenLeft: (() => void)[] = [];
     const leave = () => leaveAll(whenLeft);
@@ -206,9 +196,8 @@ export function createGateway(parts: GatewayParts): Gateway {
         remarks: [],
       };
       observer?.placed(place.history);
-      const isBegun = known !== "unknown";
       const isReplayable = isBegun || memo !== undefined || key !== undefined;
-      const turnRecord: TurnRecord = { owner, about, memo, background: known === "in background", isReplayable };
+      const turnRecord: TurnRecord = { owner, about, memo, background: ask.background === true, isReplayable };
       const turn: PlacedTurn = { ask, caller, place, turnRecord, isStored, isBegun, leave, finish };
       if (isNamed(turn)) running.set(id, { owner, over: over.promise });
       const settling = createSettling(settlingParts, turn);
@@ -245,12 +234,16 @@ export function createGateway(parts: GatewayParts): Gateway {
       if (isClosing) throw drainingError();
       checkSize(ask, limits(), ask.settings.tools);
       // What a repeated request refers to may be gone, so its key is looked up first.
-      if (caller.key !== undefined) return once(ask, caller, caller.key);
+      if (caller.key !== undefined) return keyed.answer(ask, caller, caller.key);
       const resolved = await resolve(ask, caller.owner);
       // Nobody would wait for it or cancel it.
       if (isClosing) throw drainingError();
       if (ask.background !== true) return begin(resolved, caller);
-      return (await inBackground(resolved, caller)).join(caller.signal, ask.stream);
+      const live = liveTurns.start(caller, "background", async (started) => {
+        started.atEnd(caller.stay?.());
+        return beginStored(resolved, caller, started);
+      });
+      return live.join(caller.signal, ask.stream);
     },
     async checkContinued(ask, owner) {
       await findContinued(store, owner, ask);
@@ -268,7 +261,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     conversations: createConversations({ ...placing, limits, now }),
     load: () => ({ waiting: queue.waiting(), live: liveTurns.count() }),
     inUse: () => new Set(open.values().flatMap((ids) => ids)),
-    forgetOld: () => liveTurns.forgetOld(),
+    forgetOld: () => keyed.forgetOld(),
     async endLeft(before) {
       const isOld = (createdAt: Date) => before === undefined || createdAt < before;
       await store.endRunning(interrupted, now(), ({ id, createdAt }) => !liveTurns.has(id) && isOld(createdAt));

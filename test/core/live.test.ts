@@ -171,6 +171,28 @@ suite("an answer with a key", () => {
     await drain(first);
     await new Promise(setImmediate);
     assert.equal(places, 1);
+    await drain(await answer({ background: true }, { key, stay }));
+    await new Promise(setImmediate);
+    assert.equal(places, 1, "with a key it needs no second one");
+  });
+
+  test("in the background can be repeated when there is no room for another, while it runs and afterwards", async () => {
+    const slow = createSlow();
+    const other = createSlow();
+    const scripts = [slow.script, other.script];
+    const script: Script = (...given) => (scripts.shift() ?? assert.fail("a third turn began"))(...given);
+    const { answer } = open(script, createMemoryStore(), { maxRunning: 1 });
+    const ask = { background: true };
+    const first = await answer(ask, { key });
+    const second = await answer(ask, { key });
+    assert.deepEqual([second.about.id, second.isRepeated], [first.about.id, true]);
+    slow.go();
+    assert.deepEqual(await drain(second), await drain(first));
+    const filling = await answer(ask);
+    await other.begun;
+    assert.equal(textOf(await drain(await answer(ask, { key }))), "one two");
+    other.go();
+    await drain(filling);
   });
 
   test("waits for its followers, but not for those that have left", async () => {

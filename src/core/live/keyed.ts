@@ -1,165 +1,181 @@
 /** Requests with an idempotency key: answered once, and replayed to whoever repeats them. */
-import type { BackgroundParts, InBackground } from "./background.ts";
-import { GatewayError, toGatewayError } from "../errors.ts";
-import type { Events } from "../event.ts";
+import { GatewayError } from "../errors.ts";
 import type { AskedKey, Caller, Reply, Resumption } from "../gateway.ts";
 import type { Item } from "../item.ts";
-import { beginUnthreaded, endFailed, type TurnRecord } from "../turn-record.ts";
-import { type Follow, join, type Source } from "./live.ts";
-import type { Joinable, LiveEntry } from "./live-turns.ts";
-import { isExact, replayInBatches, toAbout } from "../frame/replay.ts";
-import type { About } from "../ports.ts";
-import type { StoredTurn } from "../store.ts";
 import type { Ask } from "../turn.ts";
+import type { BeginStored, BeginStoredParts } from "./begun.ts";
+import { isPublishable, type RemoteTurn } from "./remote-turns.ts";
+import type { Begun, Followable, LiveTurn } from "./live-turn.ts";
+import type { LiveTurns } from "./live-turns.ts";
 
-export interface KeyedParts extends BackgroundParts {
-  readonly inBackground: InBackground;
-  /** Looks up the items that a request refers to. */
-  readonly resolve: (ask: Ask, owner: string) => Promise<Ask<Item>>;
-  /** How long a key is valid. */
-  readonly keyMs: () => number;
+export interface Keyed {
+  /** The answer to the first request with this key, from the beginning: running or stored. */
+  answer(ask: Ask, caller: Caller, key: AskedKey): Promise<Reply>;
+  /** Drops expired answers that are stored nowhere else. */
+  forgetOld(): void;
 }
 
-/** The answer to the first request with this key, from the beginning: running or stored. */
-export type Once = (ask: Ask, caller: Caller, key: AskedKey) => Promise<Reply>;
+export interface KeyedParts extends BeginStoredParts {
+  readonly liveTurns: LiveTurns;
+  readonly beginStored: BeginStored;
+  /** Looks up the items that a request refers to. */
+  readonly resolve: (ask: Ask, owner: string) => Promise<Ask<Item>>;
+  /** Called at each use: they may change. */
+  readonly limits: () => KeyedLimits;
+}
 
-export function createKeyed(parts: KeyedParts): Once {
-  const { store, liveTurns, remoteTurns, begin, inBackground, resolve, keyMs, now } = parts;
+export interface KeyedLimits {
+  /** How long a key is valid. */
+  readonly keyMs: number;
+  /** How many characters the answers that are stored nowhere else may have together; the oldest go first. */
+  readonly maxRememberedCharacters: number;
+}
 
-  /** The existing answer: stored, or still running, in the background or on another gateway. */
-  async function findAnswer(ask: Ask, owner: string, key: AskedKey): Promise<Found | undefined> {
-    const known = await store.findKey(owner, key.key);
-    const stored = known && (await store.findTurn(owner, known.turnId));
-    if (known === undefined || stored === undefined) return undefined;
-    if (now().getTime() - stored.createdAt.getTime() >= keyMs()) return undefined;
-    const live = liveTurns.find(owner, stored.id);
-    const turn = live === undefined ? await remoteTurns.refresh(stored) : stored;
-    const runs = live !== undefined || (turn !== undefined && remoteTurns.isRunning(turn));
-    if (turn === undefined || (!runs && isFailed(turn))) return undefined;
-    if (known.fingerprint !== key.fingerprint) throw conflict(key);
-    if (live !== undefined) return { about: await live.turn.placed, follow: live.turn.follow, isExact: true };
-    const follow: Follow = (signal) => remoteTurns.follow(turn, signal);
-    // Its key is that of the same request.
-    if (runs) return { about: toAbout(turn), follow, isExact: isPublishable(ask) };
-    return { about: toAbout(turn), follow: () => replayInBatches(turn), isExact: isExact(turn) };
-  }
+export function createKeyed(parts: KeyedParts): Keyed {
+  const { store, liveTurns, remoteTurns, begin, beginStored, resolve, limits, now } = parts;
+  const running = new Map<string, FirstAnswer>();
+  const unstored = createUnstored(limits, now);
 
-  /** Continues the answer that the caller has the beginning of; no other may be appended to it. */
-  async function resume(
-    running: Joinable | undefined,
-    ask: Ask,
-    { owner, signal }: Caller,
-    key: AskedKey,
-    resumption: Resumption,
-  ): Promise<Reply> {
-    const found = await findAnswer(ask, owner, key);
-    const turn = found ?? (running && { about: await running.turn.placed, follow: running.turn.follow, isExact: true });
-    if (turn?.isExact !== true || !resumption.isOf(turn.about.id)) throw nothingToResume(key, resumption);
-    return { about: turn.about, events: turn.follow(signal), isRepeated: true };
-  }
-
-  /** Begins a turn that other gateways find by its key and follow while it runs. `names` are those it holds there. */
-  async function beginPublished(ask: Ask<Item>, caller: Caller, key: AskedKey, names: Names): Promise<Source> {
-    const { owner, turnId, memo, signal } = caller;
-    const { about, events } = await begin(ask, caller, "by key");
-    const turnRecord: TurnRecord = { owner, about, memo, background: false, isReplayable: true };
-    const isPublished = isPublishable(ask);
-
-    async function* publishEvents(): Events {
-      try {
-        for await (const batch of events) {
-          if (isPublished) remoteTurns.publish(turnId, batch);
-          yield batch;
-        }
-      } catch (thrown) {
-        await endFailed(store, turnRecord, ask.items, toGatewayError(thrown), now());
-        throw thrown;
-      }
+  async function answer(ask: Ask, caller: Caller, key: AskedKey): Promise<Reply> {
+    const { owner, turnId, signal, resumes } = caller;
+    const name = nameOf(owner, key);
+    let first = running.get(name) ?? unstored.find(name);
+    while (first !== undefined && first.fingerprint !== key.fingerprint) {
+      await refuseUnlessItFails(first, key);
+      first = running.get(name) ?? unstored.find(name);
     }
-
-    try {
-      names.push(await remoteTurns.announce(turnId, signal));
-      await beginUnthreaded(store, turnRecord, ask.items, key, now);
-      // Whoever waited for the key now finds the turn by it.
-      names.shift()?.();
-    } catch (thrown) {
-      await events.return();
-      throw thrown;
+    if (resumes !== undefined) {
+      // No other answer may be appended to the one that the caller has the beginning of.
+      const found = await (first?.placed ?? findAnswer(ask, owner, key));
+      if (found?.isExact !== true || !resumes.isOf(found.about.id)) throw nothingToResume(key, resumes);
+      return repeat(found, signal);
     }
-    return { about, events: publishEvents() };
-  }
-
-  return async (ask, caller, key) => {
-    const { owner, turnId, memo } = caller;
-    const { fingerprint } = key;
-    const keyName = JSON.stringify([owner, key.key]);
-    let running = liveTurns.findKey(keyName);
-    while (running !== undefined && running.fingerprint !== fingerprint) {
-      await refuseUnlessItFails(running, key);
-      running = liveTurns.findKey(keyName);
-    }
-    if (caller.resumes !== undefined) return resume(running, ask, caller, key, caller.resumes);
     // Nothing is awaited from here to the start, so that of many at once only one begins.
-    if (running !== undefined) return { ...(await join(running.turn, caller.signal)), isRepeated: true };
-    let isRepeated = false;
-    let input: readonly Item[] = [];
-    // With a key, everything is stored unless its caller forbids it.
-    const isOnlyInMemory = ask.keep === "no";
-    const entry = { owner, turnId, input: () => input, memo, background: false, isOnlyInMemory, fingerprint };
-    const names: Names = [];
-    let background: LiveEntry | undefined;
-    const live = liveTurns.start(entry, keyName, async (signal) => {
-      // Another gateway may be answering the same request: it is followed there, or its answer found when done.
-      const known = remoteTurns.hasPeers ? await findAnswer(ask, owner, key) : undefined;
-      if (known === undefined) names.push(await store.peers?.enter(`key ${keyName}`, signal));
-      const found = known ?? (await findAnswer(ask, owner, key));
-      isRepeated = found !== undefined;
-      if (found !== undefined) return found;
-      names.push(caller.stay?.());
-      const resolved = await resolve(ask, owner);
-      input = resolved.items;
-      if (ask.background === true) {
-        background = await inBackground(resolved, { ...caller, signal });
-        return { about: await background.turn.placed, follow: background.turn.follow };
-      }
-      if (isOnlyInMemory || !remoteTurns.hasPeers) return begin(resolved, { ...caller, signal });
-      return beginPublished(resolved, { ...caller, signal }, key, names);
+    if (first !== undefined) return repeat(await first.placed, signal);
+    const reply = await start(ask, caller, key);
+    return { ...reply, isRepeated: reply.about.id !== turnId };
+  }
+
+  function start(ask: Ask, caller: Caller, key: AskedKey): Promise<Reply> {
+    const live = liveTurns.start(caller, "keyed", (started) => findOrBegin(ask, caller, key, started));
+    const { placed, ended } = live;
+    const name = nameOf(caller.owner, key);
+    const first = { fingerprint: key.fingerprint, placed, ended };
+    running.set(name, first);
+    live.atEnd((end) => {
+      running.delete(name);
+      const isAnswered = end !== undefined && end.failure === undefined;
+      if (isAnswered && isOnlyInMemory(ask)) unstored.add(name, first, live.log.size());
     });
-    void live.turn.ended.then(() => names.forEach((leave) => leave?.()));
-    if (ask.background !== true) return { ...(await live.join(caller.signal)), isRepeated };
-    // The keyed turn only follows the background turn, and only the latter's end counts.
-    await live.turn.placed;
-    return { ...(await (background ?? live).join(caller.signal, ask.stream)), isRepeated };
+    return live.join(caller.signal, ask.background !== true || ask.stream);
+  }
+
+  async function findOrBegin(ask: Ask, caller: Caller, key: AskedKey, live: LiveTurn): Promise<Begun | Followable> {
+    const { owner } = caller;
+    const { signal } = live;
+    // Another gateway may be answering the same request: it is followed there, or its answer found when done.
+    const known = remoteTurns.hasPeers ? await findAnswer(ask, owner, key) : undefined;
+    if (known !== undefined) return known;
+    const leaveKey = await store.peers?.enter(`key ${nameOf(owner, key)}`, signal);
+    live.atEnd(leaveKey);
+    const found = await findAnswer(ask, owner, key);
+    if (found !== undefined) return found;
+    live.atEnd(caller.stay?.());
+    const resolved = await resolve(ask, owner);
+    if (ask.background === true) liveTurns.toBackground(live);
+    else if (isOnlyInMemory(ask) || !remoteTurns.hasPeers) {
+      const { about, events } = await begin(resolved, { ...caller, signal });
+      return { about, events, input: resolved.items };
+    }
+    const begun = await beginStored(resolved, caller, live);
+    // Whoever waited for the key now finds the turn by it.
+    leaveKey?.();
+    return begun;
+  }
+
+  /** The existing answer: stored, or still running on another gateway. */
+  async function findAnswer(ask: Ask, owner: string, key: AskedKey): Promise<Followable | undefined> {
+    const known = await store.findKey(owner, key.key);
+    const found = known && (await remoteTurns.find(owner, known.turnId));
+    if (known === undefined || found === undefined || isToRetry(found)) return undefined;
+    const { about, follow, isRunning, isExact } = found;
+    if (+now() - +about.createdAt >= limits().keyMs) return undefined;
+    if (known.fingerprint !== key.fingerprint) throw conflict(key);
+    // Its key is that of the same request.
+    return { about, follow, isExact: isRunning ? isPublishable(ask) : isExact };
+  }
+
+  return { answer, forgetOld: unstored.forgetOld };
+}
+
+function nameOf(owner: string, { key }: AskedKey): string {
+  return JSON.stringify([owner, key]);
+}
+
+function repeat({ about, follow }: Followable, signal: AbortSignal): Reply {
+  return { about, events: follow(signal), isRepeated: true };
+}
+
+/** The answer to the first request with a key; nothing of that request, which may be much longer. */
+interface FirstAnswer extends Pick<LiveTurn, "placed" | "ended"> {
+  readonly fingerprint: string;
+}
+
+/** Answers that are only in memory: their callers forbid to store them. */
+function createUnstored(limits: () => KeyedLimits, now: () => Date) {
+  const answers = new Map<string, FirstAnswer & { readonly size: number; readonly until: number }>();
+  let total = 0;
+
+  function forget(name: string): void {
+    total -= answers.get(name)?.size ?? 0;
+    answers.delete(name);
+  }
+
+  function forgetOld(maxSize = Infinity): void {
+    for (const [oldest, { until }] of answers) {
+      if (total <= maxSize && until > +now()) break;
+      forget(oldest);
+    }
+  }
+
+  return {
+    find(name: string): FirstAnswer | undefined {
+      const answer = answers.get(name);
+      return answer !== undefined && answer.until > +now() ? answer : undefined;
+    },
+    add(name: string, answer: FirstAnswer, characters: number): void {
+      const { keyMs, maxRememberedCharacters } = limits();
+      const size = characters + answerOverhead;
+      forget(name);
+      answers.set(name, { ...answer, size, until: +now() + keyMs });
+      total += size;
+      forgetOld(maxRememberedCharacters);
+    },
+    forgetOld: () => forgetOld(),
   };
 }
 
-/** What releases its names, that of its key first, and its slot. */
-type Names = ((() => void) | undefined)[];
+/** Approximate memory of an answer besides its events. */
+const answerOverhead = 2_048;
 
-interface Found {
-  readonly about: About;
-  readonly follow: Follow;
-  readonly isExact: boolean;
-}
-
-/** Several answers told at once cannot be resumed in the middle: other gateways get them when they are over. */
-function isPublishable({ settings: { choices = 1 } }: Ask): boolean {
-  return choices === 1;
+/** With a key, everything is stored unless its caller forbids it. */
+function isOnlyInMemory({ keep, background }: Ask): boolean {
+  return keep === "no" && background !== true;
 }
 
 /** Repeating a request whose turn failed, or was left behind, tries it again; a cancelled one stays cancelled. */
-function isFailed({ status }: StoredTurn): boolean {
-  return status === "failed" || status === "running";
+function isToRetry({ turn: { status }, isRunning }: RemoteTurn): boolean {
+  return status === "failed" || (status === "running" && !isRunning);
 }
 
 /** Another request with the same key is a conflict, unless that one fails before it has a place. */
-async function refuseUnlessItFails({ turn }: Joinable, key: AskedKey): Promise<void> {
-  const isPlaced = await turn.placed.then(
+async function refuseUnlessItFails({ placed, ended }: FirstAnswer, key: AskedKey): Promise<void> {
+  const isPlaced = await placed.then(
     () => true,
     () => false,
   );
   if (isPlaced) throw conflict(key);
-  await turn.ended;
+  await ended;
 }
 
 function conflict({ param }: AskedKey): GatewayError {

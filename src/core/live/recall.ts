@@ -1,15 +1,13 @@
 /** Turns after the fact: retrieved by id, followed, cancelled, deleted. */
 import { shownSuffix } from "../conversation/address.ts";
-import { GatewayError } from "../errors.ts";
+import { cancelledError, GatewayError } from "../errors.ts";
 import type { OutputItem } from "../event.ts";
+import { toAnswer } from "../frame/replay.ts";
 import type { Item } from "../item.ts";
-import type { BackgroundParts } from "./background.ts";
-import type { Follow } from "./live.ts";
-import type { LiveEntry } from "./live-turns.ts";
-import type { About } from "../ports.ts";
-import { isExact, replayInBatches, toAbout, toAnswer } from "../frame/replay.ts";
 import type { StoredTurn } from "../store.ts";
 import type { Answer } from "../turn.ts";
+import type { KeyedParts } from "./keyed.ts";
+import type { Followable, LiveTurn } from "./live-turn.ts";
 
 export interface Recall {
   /** A turn of the owner, stored or live. */
@@ -20,8 +18,7 @@ export interface Recall {
   forget(owner: string, turnId: string): Promise<boolean>;
 }
 
-export interface Recalled {
-  readonly about: About;
+export interface Recalled extends Followable {
   readonly memo: string | undefined;
   readonly background: boolean;
   /** What it was asked, each item with its turn and its position there. */
@@ -29,10 +26,6 @@ export interface Recalled {
   readonly state:
     | { readonly status: "queued" | "running"; readonly items: readonly OutputItem[] }
     | { readonly status: "over"; readonly answer: Answer };
-  /** Whether its events are known exactly as they were told, so that they can be resumed in the middle. */
-  readonly isExact: boolean;
-  /** All its events, past and future. */
-  readonly follow: Follow;
 }
 
 interface PlacedItem {
@@ -41,80 +34,62 @@ interface PlacedItem {
   readonly item: Item;
 }
 
-/** Why a cancelled turn ends. */
-export function cancelledError(): GatewayError {
-  return new GatewayError("cancelled", "The turn was cancelled.");
-}
+type RecallParts = Pick<KeyedParts, "store" | "liveTurns" | "remoteTurns">;
 
-export function createRecall({
-  store,
-  liveTurns,
-  remoteTurns,
-}: Pick<BackgroundParts, "store" | "liveTurns" | "remoteTurns">): Recall {
+export function createRecall({ store, liveTurns, remoteTurns }: RecallParts): Recall {
   async function recall(owner: string, turnId: string): Promise<Recalled | undefined> {
     const live = liveTurns.find(owner, turnId);
-    if (live !== undefined) return recallLive(live);
-    const found = await store.findTurn(owner, turnId);
-    const turn = found && (await remoteTurns.refresh(found));
-    if (turn === undefined || turn.status === "shown") return undefined;
-    if (remoteTurns.isRunning(turn)) return recallRemote(turn, (signal) => remoteTurns.follow(turn, signal));
-    const shown = turn.parent === `${turn.id}${shownSuffix}` ? await store.findTurn(owner, turn.parent) : undefined;
-    return recallStored(turn, shown);
+    if (live !== undefined) return recallHere(live);
+    const found = await remoteTurns.find(owner, turnId);
+    if (found === undefined || found.turn.status === "shown") return undefined;
+    const { turn, isRunning, ...followable } = found;
+    const shown = turn.parent === `${turnId}${shownSuffix}` ? await store.findTurn(owner, turn.parent) : undefined;
+    return {
+      ...followable,
+      memo: turn.told?.memo,
+      background: isInBackground(turn),
+      input: [shown, turn].flatMap((each) => (each === undefined ? [] : toPlaced(each.id, each.input))),
+      // What another gateway's turn says is not known here before it is over.
+      state: isRunning ? { status: "running", items: [] } : { status: "over", answer: toAnswer(turn) },
+    };
   }
 
   return {
     recall,
     async cancel(owner, turnId) {
       const live = liveTurns.find(owner, turnId);
-      if (live?.background === true) {
-        live.turn.cancel(cancelledError());
-        await live.turn.ended;
-      } else if (live === undefined) await remoteTurns.cancel(owner, turnId, isInBackground);
+      if (live === undefined) await remoteTurns.cancel(owner, turnId, isInBackground);
+      else if (live.kind === "background") {
+        live.cancel(cancelledError());
+        await live.ended;
+      }
       return recall(owner, turnId);
     },
     async forget(owner, turnId) {
       const live = liveTurns.find(owner, turnId);
-      live?.turn.cancel(new GatewayError("cancelled", "The turn was deleted."));
-      await live?.turn.ended;
+      live?.cancel(new GatewayError("cancelled", "The turn was deleted."));
+      await live?.ended;
       if (live === undefined) await remoteTurns.cancel(owner, turnId);
       return (await store.deleteTurn(owner, turnId)) || live !== undefined;
     },
   };
 }
 
-async function recallLive({ turnId, turn, memo, background, input }: LiveEntry): Promise<Recalled> {
-  const about = await turn.placed;
-  turn.touch();
+async function recallHere(live: LiveTurn): Promise<Recalled> {
+  const placed = await live.placed;
+  live.log.touch();
+  const { status, input, items } = live.progress;
   return {
-    about,
-    memo: memo?.(),
-    background,
-    input: input().map((item, index) => ({ turnId, index, item })),
-    state: { status: turn.status, items: turn.items },
-    isExact: true,
-    follow: turn.follow,
+    ...placed,
+    memo: live.memo?.(),
+    background: live.kind === "background",
+    input: toPlaced(live.turnId, input),
+    state: { status, items },
   };
 }
 
-/** What it says is not known here before it is over. */
-function recallRemote(turn: StoredTurn, follow: Follow): Recalled {
-  return { ...recallAbout(turn), state: { status: "running", items: [] }, isExact: true, follow };
-}
-
-function recallStored(turn: StoredTurn, shown: StoredTurn | undefined): Recalled {
-  return {
-    ...recallAbout(turn, shown),
-    state: { status: "over", answer: toAnswer(turn) },
-    isExact: isExact(turn),
-    follow: () => replayInBatches(turn),
-  };
-}
-
-function recallAbout(turn: StoredTurn, shown?: StoredTurn) {
-  const input = [shown, turn].flatMap((each): readonly PlacedItem[] =>
-    each === undefined ? [] : each.input.map((item, index) => ({ turnId: each.id, index, item })),
-  );
-  return { about: toAbout(turn), memo: turn.told?.memo, background: isInBackground(turn), input };
+function toPlaced(turnId: string, input: readonly Item[]): readonly PlacedItem[] {
+  return input.map((item, index) => ({ turnId, index, item }));
 }
 
 function isInBackground({ told }: StoredTurn): boolean {

@@ -6,9 +6,11 @@ import { GatewayError } from "../errors.ts";
 import type { Event, Events } from "../event.ts";
 import { failedTurn } from "../frame/frame.ts";
 import { createStreamTracker } from "../frame/stream-tracker.ts";
-import { toAbandoned, interrupted, isExact, replayTurn, replayInBatches, toAnswer } from "../frame/replay.ts";
+import { toAbandoned, interrupted, isExact, replayTurn, replayInBatches, toAbout, toAnswer } from "../frame/replay.ts";
 import { nameOfRun } from "../peers.ts";
+import type { Followable } from "./live-turn.ts";
 import type { SessionStore, StoredTurn } from "../store.ts";
+import type { Ask } from "../turn.ts";
 
 export interface RemoteTurns {
   /** Other gateways may want to follow a turn that runs here. */
@@ -17,14 +19,17 @@ export interface RemoteTurns {
   announce(turnId: string, signal: AbortSignal): Promise<(() => void) | undefined>;
   /** Publishes what it says to the others. They learn its end from the store. */
   publish(turnId: string, events: readonly Event[]): void;
-  /** The turn as it is now; if it runs, another gateway runs it, unless the store has no others. */
-  refresh(turn: StoredTurn): Promise<StoredTurn | undefined>;
-  /** Whether another gateway runs it. */
-  isRunning(turn: StoredTurn): boolean;
-  /** All its events, past and future. */
-  follow(turn: StoredTurn, signal: AbortSignal): Events;
+  /** A turn that is followed on its gateway while it runs, and replayed from the store afterwards. */
+  find(owner: string, turnId: string): Promise<RemoteTurn | undefined>;
   /** Has a turn cancelled, wherever it runs, if it is meant. */
   cancel(owner: string, turnId: string, isMeant?: (turn: StoredTurn) => boolean): Promise<void>;
+}
+
+/** A turn that does not run here. */
+export interface RemoteTurn extends Followable {
+  readonly turn: StoredTurn;
+  /** Another gateway runs it; a turn stored as running that nobody runs was left behind. */
+  readonly isRunning: boolean;
 }
 
 export interface RemoteTurnsParts {
@@ -35,15 +40,39 @@ export interface RemoteTurnsParts {
 export function createRemoteTurns({ store, now }: RemoteTurnsParts): RemoteTurns {
   const { peers } = store;
 
-  async function refresh(turn: StoredTurn): Promise<StoredTurn | undefined> {
-    if (turn.status !== "running") return turn;
-    if (peers !== undefined && (await peers.isTaken(nameOfRun(turn.id)))) return turn;
+  /** The turn as it is now. */
+  async function read(owner: string, turnId: string): Promise<StoredTurn | undefined> {
+    const turn = await store.findTurn(owner, turnId);
+    if (turn?.status !== "running" || peers === undefined || (await peers.isTaken(nameOfRun(turnId)))) return turn;
     // It may have ended since it was read.
-    const current = await store.findTurn(turn.owner, turn.id);
-    if (peers === undefined || current?.status !== "running") return current;
+    const current = await store.findTurn(owner, turnId);
+    if (current?.status !== "running") return current;
     // Its gateway is gone, and nobody else would ever end it.
     await store.end(toAbandoned(current, interrupted, now()));
-    return store.findTurn(turn.owner, turn.id);
+    return store.findTurn(owner, turnId);
+  }
+
+  async function* follow(owner: string, id: string, signal: AbortSignal): Events {
+    const tracker = createStreamTracker();
+    for await (const events of peers?.subscribe(nameOfRun(id), signal) ?? []) {
+      tracker.accept(events);
+      yield events;
+    }
+    const received = tracker.count;
+    const turn = await read(owner, id);
+    if (turn === undefined) {
+      const gone = new GatewayError("not_found", `Response with id '${id}' not found.`);
+      if (received === 0) throw gone;
+      return yield tracker.finish(failedTurn(gone, now())[1].answer);
+    }
+    if (received === 0 && isSilent(turn)) throw toAnswer(turn).error ?? streamUnavailable();
+    if (received === 0) return yield* replayInBatches(turn);
+    const rest = replayTurn(turn).slice(received);
+    if (rest.length > 0 && isExact(turn)) return yield rest;
+    // A gateway that died says nothing more. A complete answer that is too long to be kept event by event must not be
+    // reported as a failure, and one that still runs can be followed again.
+    if (turn.status !== "failed" && turn.status !== "cancelled") throw streamUnavailable();
+    yield tracker.finish(toAnswer(turn));
   }
 
   return {
@@ -55,30 +84,14 @@ export function createRemoteTurns({ store, now }: RemoteTurnsParts): RemoteTurns
         events.filter(({ type }) => type !== "turn-end"),
       );
     },
-    refresh,
-    isRunning: ({ status }) => status === "running" && peers !== undefined,
-    async *follow({ owner, id }, signal) {
-      const tracker = createStreamTracker();
-      for await (const events of peers?.subscribe(nameOfRun(id), signal) ?? []) {
-        tracker.accept(events);
-        yield events;
-      }
-      const received = tracker.count;
-      const found = await store.findTurn(owner, id);
-      const turn = found && (await refresh(found));
-      if (turn === undefined) {
-        const gone = new GatewayError("not_found", `Response with id '${id}' not found.`);
-        if (received === 0) throw gone;
-        return yield tracker.finish(failedTurn(gone, now())[1].answer);
-      }
-      if (received === 0 && isSilent(turn)) throw toAnswer(turn).error ?? streamUnavailable();
-      if (received === 0) return yield* replayInBatches(turn);
-      const rest = replayTurn(turn).slice(received);
-      if (rest.length > 0 && isExact(turn)) return yield rest;
-      // A gateway that died says nothing more. A complete answer that is too long to be kept event by event must not be
-      // reported as a failure, and one that still runs can be followed again.
-      if (turn.status !== "failed" && turn.status !== "cancelled") throw streamUnavailable();
-      yield tracker.finish(toAnswer(turn));
+    async find(owner, turnId) {
+      const turn = await read(owner, turnId);
+      if (turn === undefined) return undefined;
+      const about = toAbout(turn);
+      const isRunning = turn.status === "running" && peers !== undefined;
+      if (isRunning)
+        return { turn, isRunning, about, isExact: true, follow: (signal) => follow(owner, turnId, signal) };
+      return { turn, isRunning, about, isExact: isExact(turn), follow: () => replayInBatches(turn) };
     },
     async cancel(owner, turnId, isMeant = () => true) {
       if (peers === undefined) return;
@@ -86,6 +99,11 @@ export function createRemoteTurns({ store, now }: RemoteTurnsParts): RemoteTurns
       if (turn?.status === "running" && isMeant(turn)) await peers.cancel(nameOfRun(turnId), turnId);
     },
   };
+}
+
+/** Several answers told at once cannot be resumed in the middle: other gateways get them when they are over. */
+export function isPublishable({ settings: { choices = 1 } }: Ask): boolean {
+  return choices === 1;
 }
 
 /**

@@ -1,0 +1,99 @@
+/**
+ * Turns that the store knows as running: in the background, or with a key that other gateways know too. They are
+ * reported as failed rather than lost.
+ */
+import { toGatewayError } from "../errors.ts";
+import type { Event, Events } from "../event.ts";
+import type { BeginTurn, Caller, Reply } from "../gateway.ts";
+import type { Item } from "../item.ts";
+import { findContinued, placedBy } from "../place/place.ts";
+import { type About, unplaced } from "../ports.ts";
+import type { SessionStore } from "../store.ts";
+import { beginUnthreaded, endFailed, type TurnRecord } from "../turn-record.ts";
+import type { Ask } from "../turn.ts";
+import { truncationOf } from "../window/fit.ts";
+import { isPublishable, type RemoteTurns } from "./remote-turns.ts";
+import type { Begun, LiveTurn } from "./live-turn.ts";
+
+/** Resolves when the turn is durably known. One in the background need not have its place by then, but is in line for it. */
+export type BeginStored = (ask: Ask<Item>, caller: Caller, live: LiveTurn) => Promise<Begun>;
+
+export interface BeginStoredParts {
+  readonly store: SessionStore;
+  readonly remoteTurns: RemoteTurns;
+  readonly begin: BeginTurn;
+  readonly now: () => Date;
+}
+
+export function createBeginStored({ store, remoteTurns, begin, now }: BeginStoredParts): BeginStored {
+  async function beginStored(ask: Ask<Item>, caller: Caller, live: LiveTurn): Promise<Begun> {
+    const { owner, turnId, key, memo } = caller;
+    const { items: input, background = false } = ask;
+    const { signal } = live;
+    const early = background ? await describeUnplaced(ask, caller) : undefined;
+    live.atEnd(await remoteTurns.announce(turnId, signal));
+    const standing = Promise.withResolvers<void>();
+    const createdAt = early?.createdAt ?? caller.createdAt;
+    const asking = { ...caller, signal, createdAt, stands: standing.resolve };
+    const beginning = begin(ask, asking, true);
+    // What is sent after the acknowledgement queues behind it, on any gateway.
+    if (background) await Promise.race([standing.promise, beginning]);
+    const about = early ?? (await beginning).about;
+    const turnRecord = { owner, about, memo, background, isReplayable: true };
+    try {
+      await beginUnthreaded(store, turnRecord, input, key, now);
+    } catch (thrown) {
+      // It may still wait, and nobody else would cancel it.
+      live.cancel(toGatewayError(thrown));
+      await beginning.then(({ events }) => events.return()).catch(() => {});
+      throw thrown;
+    }
+    return { about, events: publish(ask, turnRecord, beginning, signal), input };
+  }
+
+  async function describeUnplaced(ask: Ask<Item>, { turnId: id, owner, hint }: Caller): Promise<About> {
+    // What it continues is looked up now, while its caller can still be told that it does not exist.
+    const session = await findContinued(store, owner, ask);
+    const truncation = truncationOf(ask, placedBy(ask, hint));
+    return { ...unplaced, id, createdAt: now(), model: ask.model, session, truncation };
+  }
+
+  /** What a turn says, published; if it fails before its first word, the store is told. */
+  async function* publish(
+    ask: Ask<Item>,
+    turnRecord: TurnRecord,
+    beginning: Promise<Reply>,
+    signal: AbortSignal,
+  ): Events {
+    const { about, background } = turnRecord;
+    const isPublished = isPublishable(ask);
+    const tell = (events: readonly Event[]): void => {
+      if (isPublished) remoteTurns.publish(about.id, events);
+    };
+    let reply: Reply | undefined;
+    try {
+      if (background) {
+        const queued = [{ type: "turn-queued" }] as const;
+        tell(queued);
+        yield queued;
+      }
+      reply = await beginning;
+      Object.assign(about, reply.about);
+      for await (const events of reply.events) {
+        tell(events);
+        // The adapter is known with the first word.
+        Object.assign(about, reply.about);
+        yield events;
+      }
+    } catch (thrown) {
+      Object.assign(about, reply?.about);
+      const failure = toGatewayError(signal.aborted ? signal.reason : thrown);
+      const events = await endFailed(store, turnRecord, ask.items, failure, now());
+      // Whoever was told that it is queued already has a stream.
+      if (!background) throw failure;
+      yield events;
+    }
+  }
+
+  return beginStored;
+}
