@@ -4,23 +4,46 @@ import type { ItemDelta, OutputItem } from "../event.ts";
 import type { Annotation, Extra, Part } from "../item.ts";
 
 export interface Draft {
-  /** The item while it is still empty. */
-  readonly skeleton: OutputItem;
   /** What the delta adds, if anything. */
-  accept(delta: Delta): Omit<ItemDelta, "type" | "index"> | undefined;
+  accept(delta: Delta): Added | undefined;
   /** Of a call: whether it is complete. */
   isWhole?(): boolean;
-  /** Of a call: what must be added if nothing more is said. */
-  missing?(): string | undefined;
+  /** Of a call: adds what must not be missing if nothing more is said. */
+  complete?(): Added | undefined;
   finish(): OutputItem;
 }
 
-/** `known`: what its dialect adds, as far as known when it begins. */
-export function beginMessage(known: Extra | undefined): Draft {
+/** An event of the item, but for its place in the answer. */
+export type Added = Omit<ItemDelta, "type" | "index">;
+
+/** `skeleton`: the item as far as known when it begins, still without content unless it comes all at once. */
+export function beginDraft(skeleton: OutputItem): Draft {
+  switch (skeleton.type) {
+    case "message":
+      return beginMessage(skeleton);
+    case "reasoning":
+      return beginReasoning(skeleton);
+    case "tool-call":
+      return beginCall(skeleton);
+    case "compaction":
+    case "other":
+      return { accept: () => undefined, finish: () => skeleton };
+  }
+}
+
+/** A message before its first word; `extra`: what its dialect adds, if already known. */
+export function emptyMessage(extra: Extra | undefined): OutputItem {
+  return { type: "message", role: "assistant", content: [], ...(extra !== undefined && { extra }) };
+}
+
+export function emptyReasoning(): OutputItem {
+  return { type: "reasoning", summary: [], text: "" };
+}
+
+function beginMessage(skeleton: Skeleton<"message">): Draft {
   const parts: { type: "text" | "refusal"; text: string; logprobs?: unknown[]; annotations?: Annotation[] }[] = [];
-  let extra = known;
+  let { extra } = skeleton;
   return {
-    skeleton: { type: "message", role: "assistant", content: [], ...(known !== undefined && { extra: known }) },
     accept(delta) {
       if (delta.type === "message-end") extra ??= delta.extra;
       let part = parts.at(-1);
@@ -39,18 +62,17 @@ export function beginMessage(known: Extra | undefined): Draft {
       const only = parts.length === 1 ? parts[0] : undefined;
       const plain = only?.type === "text" && only.logprobs === undefined && only.annotations === undefined;
       const content = plain ? only.text : (parts satisfies readonly Part[]);
-      return { type: "message", role: "assistant", content, ...(extra !== undefined && { extra }) };
+      return { ...skeleton, content, ...(extra !== undefined && { extra }) };
     },
   };
 }
 
-export function beginReasoning(): Draft {
+function beginReasoning(skeleton: Skeleton<"reasoning">): Draft {
   const summary: string[] = [];
   let section: number | undefined;
   let text = "";
   let encrypted: string | undefined;
   return {
-    skeleton: { type: "reasoning", summary: [], text: "" },
     accept(delta) {
       if (delta.type === "reasoning-seal") encrypted = delta.encrypted;
       if (delta.type !== "reasoning" || delta.text === "") return undefined;
@@ -65,19 +87,23 @@ export function beginReasoning(): Draft {
       summary[part] += delta.text;
       return { kind: "summary", part, text: delta.text };
     },
-    finish: () => ({ type: "reasoning", summary, text, ...(encrypted !== undefined && { encrypted }) }),
+    finish: () => ({ ...skeleton, summary, text, ...(encrypted !== undefined && { encrypted }) }),
   };
 }
 
-export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: string): Draft {
-  const { name, group, kind = "function", extra } = call;
-  const called = { type: "tool-call", kind, callId, name, ...(group !== undefined && { group }) } as const;
+function beginCall({ extra, ...skeleton }: Skeleton<"tool-call">): Draft {
   // One map for all: a copy for each late field would keep a talkative upstream's turn busy for minutes.
   const added = new Map(Object.entries(extra?.fields ?? {}));
   let dialect = extra?.dialect;
   let written = "";
+  const isJson = skeleton.kind !== "custom";
+
+  function write(text: string): Added {
+    written += text;
+    return { kind: "arguments", part: 0, text };
+  }
+
   return {
-    skeleton: { ...called, arguments: "", ...(extra !== undefined && { extra }) },
     accept(delta) {
       if (delta.type === "tool-extra") {
         dialect = delta.extra.dialect;
@@ -87,24 +113,19 @@ export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: s
         if (news.length === 0) return undefined;
         return { kind: "extra", part: 0, text: "", extra: { dialect, fields: Object.fromEntries(news) } };
       }
-      if (delta.type !== "tool-arguments" || delta.text === "") return undefined;
-      written += delta.text;
-      return { kind: "arguments", part: 0, text: delta.text };
+      return delta.type === "tool-arguments" && delta.text !== "" ? write(delta.text) : undefined;
     },
-    isWhole: () => kind !== "custom" && isJsonObject(written),
+    isWhole: () => isJson && isJsonObject(written),
     // Clients parse the arguments, even of a call without any.
-    missing: () => (kind !== "custom" && written.trim() === "" ? "{}" : undefined),
+    complete: () => (isJson && written.trim() === "" ? write("{}") : undefined),
     finish() {
       const all = dialect && { dialect, fields: Object.fromEntries(added) };
-      return { ...called, arguments: written, ...(all !== undefined && { extra: all }) };
+      return { ...skeleton, arguments: written, ...(all !== undefined && { extra: all }) };
     },
   };
 }
 
-/** An item that comes all at once. */
-export function beginWhole(item: OutputItem): Draft {
-  return { skeleton: item, accept: () => undefined, finish: () => item };
-}
+type Skeleton<Type> = Extract<OutputItem, { type: Type }>;
 
 function isJsonObject(text: string): boolean {
   try {

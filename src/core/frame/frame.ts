@@ -2,7 +2,8 @@
 import type { Delta } from "../delta.ts";
 import { callerLeft, type GatewayError } from "../errors.ts";
 import type { Event, Events } from "../event.ts";
-import { createScript, type Listener, type Script } from "./script.ts";
+import type { Tell } from "./items.ts";
+import { createScript, type Script } from "./script.ts";
 import type { Answer } from "../turn.ts";
 
 /** How a turn ends outside the stream. */
@@ -23,76 +24,67 @@ export interface Ending {
  * A failure before the first delta is thrown; a later one closes what is open and ends the turn as failed.
  */
 export async function* frame(turnId: string, deltas: AsyncIterable<readonly Delta[]>, ending: Ending): Events {
-  const script = createScripts(turnId);
   let events: Event[] = [{ type: "turn-start" }];
+  const scripts = createScripts(turnId, (event) => void events.push(event));
   let told = false;
   let answer: Answer | undefined;
   try {
     try {
       for await (const batch of deltas) {
-        for (const delta of batch) script.accept(delta, events);
+        for (const delta of batch) scripts.accept(delta);
         if (events.length === 0) continue;
         told = true;
         yield events;
         events = [];
       }
-      script.closeAll(events, true);
-      await ending.settle((answer = script.toAnswer(undefined, ending.now())));
+      answer = scripts.end(undefined, ending.now());
+      await ending.settle(answer);
     } catch (thrown) {
       const failure = ending.explain(thrown);
       if (!told) throw failure;
-      script.closeAll(events, false);
-      answer = script.toAnswer(failure, ending.now());
+      answer = scripts.end(failure, ending.now());
       await ending.abandon?.(answer);
     }
     events.push({ type: "turn-end", answer });
     yield events;
   } finally {
-    if (told && answer === undefined) {
-      const failure = ending.explain(callerLeft());
-      script.closeAll(events, false);
-      await ending.abandon?.(script.toAnswer(failure, ending.now()));
-    }
+    if (told && answer === undefined) await ending.abandon?.(scripts.end(ending.explain(callerLeft()), ending.now()));
     ending.leave();
   }
 }
 
 /** The answer of a turn, and any other choices. */
-function createScripts(turnId: string) {
-  const first = createScript(turnId);
+function createScripts(turnId: string, tell: Tell) {
+  const first = createScript(turnId, tell);
   const others: Script[] = [];
   return {
-    accept(delta: Delta, events: Event[]): void {
+    accept(delta: Delta): void {
       const { choice } = delta;
-      if (choice === undefined) return first.accept(delta, events);
-      while (others.length < choice) others.push(createScript(`${turnId}_${others.length + 1}_`));
-      others[choice - 1]?.accept(delta, toListener(choice, events));
+      if (choice === undefined) return first.accept(delta);
+      while (others.length < choice) {
+        const number = others.length + 1;
+        others.push(createScript(`${turnId}_${number}_`, (event) => tell({ ...event, choice: number })));
+      }
+      others[choice - 1]?.accept(delta);
     },
-    closeAll(events: Event[], whole: boolean): void {
-      first.closeAll(events, whole);
-      for (const [at, script] of others.entries()) script.closeAll(toListener(at + 1, events), whole);
-    },
-    toAnswer(failure: GatewayError | undefined, endedAt: Date): Answer {
+    /** Closes what is open. */
+    end(failure: GatewayError | undefined, endedAt: Date): Answer {
+      for (const script of [first, ...others]) script.closeAll(failure === undefined);
       const answer = first.toAnswer(failure, endedAt);
       return others.length === 0 ? answer : { ...answer, others: others.map((script) => script.toChoice()) };
     },
   };
 }
 
-/** Adds the number of the choice to each event. */
-function toListener(choice: number, events: Event[]): Listener {
-  return { push: (event) => events.push({ ...event, choice }) };
-}
-
 /** The events of a turn that failed after its stream was opened and before the adapter said a word. */
 export function failedTurn(error: GatewayError, endedAt: Date): readonly [Event, TurnEnd] {
-  return [{ type: "turn-start" }, { type: "turn-end", answer: createScript("").toAnswer(error, endedAt) }];
+  return [{ type: "turn-start" }, { type: "turn-end", answer: createScript("", () => {}).toAnswer(error, endedAt) }];
 }
 
 /** The events of a turn that needed no model. */
 export function emptyTurn(endedAt: Date): readonly Event[] {
-  const script = createScript("");
-  script.accept({ type: "usage", usage: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 } }, []);
+  const script = createScript("", () => {});
+  script.accept({ type: "usage", usage: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 } });
   return [{ type: "turn-start" }, { type: "turn-end", answer: script.toAnswer(undefined, endedAt) }];
 }
 

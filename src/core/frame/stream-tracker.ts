@@ -1,6 +1,6 @@
 /** A turn as far as it was received from another gateway: enough to end its stream if nobody else will. */
 import type { Delta } from "../delta.ts";
-import { type Draft, beginCall, beginMessage, beginReasoning, beginWhole } from "./draft.ts";
+import { beginDraft, type Draft } from "./draft.ts";
 import type { Event, ItemDelta, OutputItem } from "../event.ts";
 import type { Answer } from "../turn.ts";
 
@@ -26,7 +26,7 @@ export function createStreamTracker(): StreamTracker {
       for (const event of events) {
         const delta = event.type === "item-delta" ? toDelta(event) : undefined;
         if (delta !== undefined) open?.accept(delta);
-        else if (event.type === "item-start") open = toDraft(event.item);
+        else if (event.type === "item-start") open = beginDraft(event.item);
         else if (event.type === "item-end") {
           items.push(event.item);
           open = undefined;
@@ -44,20 +44,6 @@ export function createStreamTracker(): StreamTracker {
       ];
     },
   };
-}
-
-function toDraft(skeleton: OutputItem): Draft {
-  switch (skeleton.type) {
-    case "message":
-      return beginMessage(skeleton.extra);
-    case "reasoning":
-      return beginReasoning();
-    case "tool-call":
-      return beginCall({ ...skeleton, index: 0 }, skeleton.callId);
-    case "compaction":
-    case "other":
-      return beginWhole(skeleton);
-  }
 }
 
 /** The delta that would produce this event. */
