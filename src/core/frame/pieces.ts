@@ -1,6 +1,7 @@
 /** The pieces an answer was cut into when it was streamed: with its items, enough to stream it again exactly. */
 import type { ItemDelta, OutputItem } from "../event.ts";
-import type { Annotation, Extra, Part } from "../item.ts";
+import type { Annotation } from "../item.ts";
+import { emptyMessage, emptyReasoning } from "./draft.ts";
 
 /** For each item of an answer the segments of its deltas, in the order sent. */
 export type Pieces = readonly (readonly Segment[])[];
@@ -62,125 +63,96 @@ export function* cutItem(
   index: number,
   segments: readonly Segment[] | undefined,
 ): Generator<ItemDelta> {
-  const told = new Map<string, { at: number; logprobsAt: number }>();
+  const texts = textsOf(item);
+  const cutters = new Map(texts.map((text) => [`${text.kind} ${text.part}`, toCutters(text)]));
   const added = item.type === "tool-call" ? item.extra : undefined;
   const fields = Object.entries(added?.fields ?? {});
-  for (const { kind, part, lengths, logprobs } of segments ?? wholeSegments(item)) {
-    const source = sourceOf(item, kind, part);
-    const name = `${kind} ${part}`;
-    const place = told.get(name) ?? {
-      at: kind === "extra" ? fields.length - countLate(segments) : 0,
-      logprobsAt: 0,
-    };
-    told.set(name, place);
+  const cutFields = createCutter(fields, countEarly(fields, segments));
+  for (const { kind, part, lengths, logprobs } of segments ?? toSegments(texts)) {
+    // An archive may describe pieces that the item does not have: they are empty, so that no text is emitted twice.
+    const cut = cutters.get(`${kind === "annotation" ? "text" : kind} ${part}`);
     for (const [number, length] of lengths.entries()) {
-      if (kind === "annotation") {
-        yield { type: "item-delta", index, kind, part, text: "", annotation: source.annotations[place.at++] };
-        continue;
-      }
-      if (kind === "extra") {
-        const cut = fields.slice(place.at, (place.at += length));
-        const extra = added && { dialect: added.dialect, fields: Object.fromEntries(cut) };
-        yield { type: "item-delta", index, kind, part, text: "", extra };
-        continue;
-      }
-      const text = source.text.slice(place.at, (place.at += length));
+      const event = { type: "item-delta", index, kind, part, text: "" } as const;
       const counted = logprobs?.[number];
-      if (counted === undefined) yield { type: "item-delta", index, kind, part, text };
-      else {
-        const entries = source.logprobs.slice(place.logprobsAt, (place.logprobsAt += counted));
-        yield { type: "item-delta", index, kind, part, text, logprobs: entries };
-      }
+      if (kind === "annotation") yield { ...event, annotation: cut?.annotations(1)[0] };
+      else if (kind === "extra") {
+        yield { ...event, extra: added && { dialect: added.dialect, fields: Object.fromEntries(cutFields(length)) } };
+      } else if (counted === undefined) yield { ...event, text: cut?.text(length) ?? "" };
+      else yield { ...event, text: cut?.text(length) ?? "", logprobs: cut?.logprobs(counted) ?? [] };
     }
   }
 }
 
-/** Whether what its dialect adds to a message was told at its start. */
-export function isMarked(segments: readonly Segment[] | undefined): boolean {
-  return segments?.[0]?.kind === "extra";
-}
-
-/** How many fields of a call's dialect came after it had begun. */
-export function countLate(segments: readonly Segment[] | undefined): number {
-  let late = 0;
-  for (const { kind, lengths } of segments ?? []) if (kind === "extra") for (const length of lengths) late += length;
-  return late;
-}
-
-/** Some of the fields, by position; undefined if there are none. */
-export function cutExtra({ dialect, fields }: Extra, from: number, to: number): Extra | undefined {
-  const entries = Object.entries(fields).slice(from, to);
-  return entries.length === 0 ? undefined : { dialect, fields: Object.fromEntries(entries) };
-}
-
-function wholeSegments(item: OutputItem): readonly Segment[] {
+/** The item as it was when it began. */
+export function toSkeleton(item: OutputItem, segments: readonly Segment[] | undefined): OutputItem {
   switch (item.type) {
     case "message":
-      if (typeof item.content === "string") return segmentOf("text", 0, item.content);
-      return item.content.flatMap((part, number) => {
-        if (part.type === "text") return segmentsOf(part, number);
-        return part.type === "refusal" ? segmentOf("refusal", number, part.text) : [];
-      });
+      return emptyMessage(segments?.[0]?.kind === "extra" ? item.extra : undefined);
     case "reasoning":
-      return [
-        ...segmentOf("reasoning", 0, item.text),
-        ...item.summary.flatMap((text, part) => segmentOf("summary", part, text)),
-      ];
+      return emptyReasoning();
+    case "tool-call": {
+      const { extra, ...call } = item;
+      const fields = Object.entries(extra?.fields ?? {});
+      const early = Object.fromEntries(fields.slice(0, countEarly(fields, segments)));
+      const isAdded = extra !== undefined && Object.keys(early).length > 0;
+      return { ...call, arguments: "", ...(isAdded && { extra: { dialect: extra.dialect, fields: early } }) };
+    }
+    case "compaction":
+    case "other":
+      return item;
+  }
+}
+
+/** How many of the fields that its dialect adds to a call were known when it began. */
+function countEarly(fields: readonly unknown[], segments: readonly Segment[] = []): number {
+  let count = fields.length;
+  for (const { kind, lengths } of segments) if (kind === "extra") for (const length of lengths) count -= length;
+  return count;
+}
+
+/** What an item's deltas are cut from. */
+interface Text {
+  readonly kind: ItemDelta["kind"];
+  readonly part: number;
+  readonly text: string;
+  readonly logprobs?: readonly unknown[] | undefined;
+  readonly annotations?: readonly Annotation[] | undefined;
+}
+
+function textsOf(item: OutputItem): readonly Text[] {
+  switch (item.type) {
+    case "message": {
+      if (typeof item.content === "string") return [{ kind: "text", part: 0, text: item.content }];
+      return item.content.flatMap((content, part) =>
+        content.type === "text" || content.type === "refusal" ? [{ ...content, kind: content.type, part }] : [],
+      );
+    }
+    case "reasoning": {
+      const summary = item.summary.map((text, part) => ({ kind: "summary", part, text }) as const);
+      return [{ kind: "reasoning", part: 0, text: item.text }, ...summary];
+    }
     case "tool-call":
-      return segmentOf("arguments", 0, item.arguments);
+      return [{ kind: "arguments", part: 0, text: item.arguments }];
     case "compaction":
     case "other":
       return [];
   }
 }
 
-/** A text in one piece, and each note on it. */
-function segmentsOf({ text, logprobs, annotations = [] }: TextPart, part: number): readonly Segment[] {
-  const lengths = annotations.map(() => 0);
-  return segmentOf("text", part, text, logprobs).concat(
-    lengths.length === 0 ? [] : { kind: "annotation", part, lengths },
-  );
+/** Each text in one piece, with the notes on it. */
+function toSegments(texts: readonly Text[]): readonly Segment[] {
+  return texts.flatMap(({ kind, part, text, logprobs, annotations = [] }) => {
+    const whole = { kind, part, lengths: [text.length], logprobs: logprobs && [logprobs.length] };
+    const notes = { kind: "annotation", part, lengths: annotations.map(() => 0) } as const;
+    return [...(text === "" ? [] : [whole]), ...(annotations.length === 0 ? [] : [notes])];
+  });
 }
 
-type TextPart = Extract<Part, { type: "text" }>;
-
-/** A text in one piece. */
-function segmentOf(
-  kind: ItemDelta["kind"],
-  part: number,
-  text: string,
-  logprobs?: readonly unknown[],
-): readonly Segment[] {
-  return text === "" ? [] : [{ kind, part, lengths: [text.length], logprobs: logprobs && [logprobs.length] }];
+function toCutters({ text, logprobs = [], annotations = [] }: Text) {
+  return { text: createCutter(text), logprobs: createCutter(logprobs), annotations: createCutter(annotations) };
 }
 
-/** What an item's deltas are cut from. */
-interface Source {
-  readonly text: string;
-  readonly logprobs: readonly unknown[];
-  readonly annotations: readonly Annotation[];
-}
-
-const nothing: Source = { text: "", logprobs: [], annotations: [] };
-
-/** An archive may describe pieces that the item does not have: they are empty, so that no text is emitted twice. */
-function sourceOf(item: OutputItem, kind: ItemDelta["kind"], part: number): Source {
-  switch (item.type) {
-    case "message": {
-      const parts: readonly Part[] =
-        typeof item.content === "string" ? [{ type: "text", text: item.content }] : item.content;
-      const content = parts[part];
-      if (content?.type === "refusal" && kind === "refusal") return { ...nothing, text: content.text };
-      if (content?.type !== "text" || (kind !== "text" && kind !== "annotation")) return nothing;
-      return { text: content.text, logprobs: content.logprobs ?? [], annotations: content.annotations ?? [] };
-    }
-    case "reasoning":
-      if (kind === "summary") return { ...nothing, text: item.summary[part] ?? "" };
-      return kind === "reasoning" && part === 0 ? { ...nothing, text: item.text } : nothing;
-    case "tool-call":
-      return kind === "arguments" && part === 0 ? { ...nothing, text: item.arguments } : nothing;
-    case "compaction":
-    case "other":
-      return nothing;
-  }
+/** Cuts off the next piece with every call. */
+function createCutter<Whole extends { slice(from: number, to: number): Whole }>(whole: Whole, at = 0) {
+  return (length: number): Whole => whole.slice(at, (at += length));
 }

@@ -2,7 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Event, Events, ItemEvent, OutputItem } from "../event.ts";
 import { isRemoved } from "../item.ts";
-import { countLate, cutExtra, cutItem, isMarked, type Pieces } from "./pieces.ts";
+import { cutItem, type Pieces, toSkeleton } from "./pieces.ts";
 import { type About, unplaced } from "../ports.ts";
 import type { StoredFailure, StoredTurn } from "../store.ts";
 import type { Answer } from "../turn.ts";
@@ -117,27 +117,4 @@ export function toError({ code, message, ...rest }: StoredFailure): GatewayError
 
 function isOutput(item: StoredTurn["output"][number]): item is OutputItem {
   return item.type !== "tool-output";
-}
-
-/** What was known when it began. */
-function toSkeleton(item: OutputItem, segments: Pieces[number] | undefined): OutputItem {
-  switch (item.type) {
-    case "message":
-      return {
-        type: "message",
-        role: "assistant",
-        content: [],
-        ...(item.extra !== undefined && isMarked(segments) && { extra: item.extra }),
-      };
-    case "reasoning":
-      return { type: "reasoning", summary: [], text: "" };
-    case "tool-call": {
-      const { extra, ...call } = item;
-      const early = extra && cutExtra(extra, 0, Object.keys(extra.fields).length - countLate(segments));
-      return { ...call, arguments: "", ...(early !== undefined && { extra: early }) };
-    }
-    case "compaction":
-    case "other":
-      return item;
-  }
 }
