@@ -37,13 +37,12 @@ export interface Settling extends Ending {
 export function createSettling({ store, limits, now, chain }: SettlingParts, turn: PlacedTurn): Settling {
   const { ask, caller, place, turnRecord, isStored, isBegun, leave, finish } = turn;
   const { signal, key, memory } = caller;
-  let hasLeft = false;
-  let isSettling = false;
+  let state: "answering" | "settling" | "left" = "answering";
   return {
     async settle(answer) {
       signal.throwIfAborted();
-      if (hasLeft) throw callerLeft();
-      isSettling = true;
+      if (state === "left") throw callerLeft();
+      state = "settling";
       if (!isStored) return memory?.keep(extend(place.path, toTurn(chain, turnRecord, place, answer)));
       const commit = toCommit(chain, turnRecord, place, answer, limits().maxTurnsPerThread);
       const kept = await store.commit({ ...commit, key: isBegun ? undefined : key, begun: isBegun });
@@ -64,9 +63,10 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
       finish();
     },
     leaveEarly() {
-      hasLeft = true;
       // A turn being committed keeps its place: whoever comes next continues from it.
-      if (!isSettling) leave();
+      if (state === "settling") return;
+      state = "left";
+      leave();
     },
     now,
   };
