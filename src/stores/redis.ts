@@ -3,7 +3,7 @@ import type { SessionStore } from "../core/store.ts";
 import { readAddress } from "./redis/address.ts";
 import { createArchive } from "./redis/archive.ts";
 import { createServerCheck } from "./redis/check.ts";
-import { type Connection, type ConnectionOptions, openConnection } from "./redis/connection.ts";
+import { type ConnectionOptions, openConnection } from "./redis/connection.ts";
 import { createConversations } from "./redis/conversations.ts";
 import { createRetries } from "./redis/retries.ts";
 import { findLosses } from "./redis/durability.ts";
@@ -46,25 +46,24 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
   const refuse = (thrown: unknown): never => {
     throw cannotOpen(thrown, address.shown);
   };
-  let forget: (() => void) | undefined;
-  const settling: (() => void)[] = [];
-  const lease = createLease(times, () => settling.forEach((settle) => settle()));
-  const onReady = (made: Connection) => {
-    forget?.();
-    lease.reconnect(made);
-  };
-  const wanted = { address, scripts: Object.values(scripts), onReady, onForgotten: lease.retake, ...times };
-  const connection = await openConnection(wanted).catch(refuse);
+  const connection = await openConnection({ address, scripts: Object.values(scripts), ...times }).catch(refuse);
   try {
+    // Turns' ends are stored before their names are released. Redis may also have come back empty, and the command line
+    // looks for what marks a store.
+    const lease = createLease(connection, times, () => {
+      retries.retryAll();
+      peers.renewNames();
+      access.prepare().catch(() => {});
+    });
     const access = await createAccess({ connection, lease, address, now, maxRecentSize });
-    forget = access.forget;
+    connection.onReconnect(() => {
+      access.forget();
+      lease.reconnect();
+    });
     const search = createSearch(access);
     const deletion = createDeletion(access);
     const retries = createRetries();
     const peers = createPeers(access, connection, times);
-    // Turns' ends are stored before their names are released. Redis may also have come back empty, and the command line
-    // looks for what marks a store.
-    settling.push(retries.retryAll, peers.renewNames, () => void access.prepare().catch(() => {}));
     return {
       ...search,
       peers,
@@ -75,7 +74,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
       ...createArchive(access, search.readPath),
       importRecords: createImport(access),
       async claim() {
-        await lease.claim(connection);
+        await lease.claim();
         await peers.open();
         for (const loss of await findLosses(access.send, address)) warn(loss);
       },
@@ -84,7 +83,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
         if (!access.isOpen()) return;
         access.close();
         await peers.close();
-        await lease.release(connection);
+        await lease.release();
         await connection.close();
       },
     };

@@ -208,7 +208,7 @@ export function describeFailures(server: () => RedisServer): void {
 
     test("an answer that arrived while the gateway itself was blocked is received", async (context) => {
       const address = readAddress(server().url());
-      const connection = await openConnection({ address, scripts: [], onReady: () => {}, ...hasty, copyingMs: 400 });
+      const connection = await openConnection({ address, scripts: [], ...hasty, copyingMs: 400 });
       context.after(() => connection.close());
       const answer = connection.send(["PING"]);
       await new Promise((resolve) => setImmediate(resolve));
@@ -376,7 +376,7 @@ export function describeFailures(server: () => RedisServer): void {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
       const address = readAddress(`redis://127.0.0.1:${proxy.port}`);
-      const connection = await openConnection({ address, scripts: [], onReady: () => {}, ...hasty, copyingMs: 400 });
+      const connection = await openConnection({ address, scripts: [], ...hasty, copyingMs: 400 });
       context.after(() => connection.close());
       await server().ask("REPLICAOF", "127.0.0.1", "1");
       try {

@@ -56,7 +56,7 @@ export function describeScripts(server: () => RedisServer): void {
       await server().ask("HSET", "{freed}:secrets", "idempotency", "key");
       const times = { timeoutMs: 5_000, openingMs: 5_000, copyingMs: 1_000 };
       const address = readAddress(server().url("freed"));
-      const connection = await openConnection({ address, scripts: [], onReady: () => {}, ...times });
+      const connection = await openConnection({ address, scripts: [], ...times });
       context.after(() => connection.close());
       const freed = Promise.withResolvers<string>();
       await connection.subscribe("{freed}:freed", freed.resolve);

@@ -5,7 +5,7 @@ import type { Outcome } from "../check.ts";
 import { type Recent, createRecent } from "../recent.ts";
 import { storeClosed } from "../refusals.ts";
 import { type Address, toKeyPrefix } from "./address.ts";
-import type { Connection, Lost } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import type { Lease } from "./lease.ts";
 import type { Reply, Script } from "./script.ts";
 import { codeOf } from "./trouble.ts";
@@ -49,6 +49,14 @@ export interface Access {
   /** From now on everything is refused. */
   close(): void;
   isOpen(): boolean;
+}
+
+/** What to do if a script may have run, as the connection was lost before the reply, or if its writes may not last. */
+interface Lost {
+  /** The arguments for the next connection, if that comes soon. */
+  readonly retryArgs: readonly string[];
+  /** That failed too, or too few replicas have it. */
+  readonly abandon: () => void;
 }
 
 type TextHash = (owner: string, words: string) => string;
@@ -123,8 +131,9 @@ export async function createAccess(parts: AccessParts): Promise<Access> {
     },
     async write(script, args, lost) {
       checkOpen();
-      const again = lost && { ...lost, retryArgs: () => [lease.fence(), ...lost.retryArgs()] };
-      return attempt(connection.runDurably(script, () => [lease.fence(), ...args], again));
+      const { retryArgs = args, abandon } = lost ?? {};
+      const toArgs = (mayBeDone: boolean) => [lease.fence(), ...(mayBeDone ? retryArgs : args)];
+      return attempt(connection.runDurably(script, { toArgs, retake: lease.retake, abandon }));
     },
     isFresh: () => open && fresh !== undefined,
     seeChanges(count) {

@@ -1,13 +1,12 @@
 /** The connection to Redis: commands and scripts with a deadline, no offline queue, and automatic reconnection. */
 import { setTimeout as wait } from "node:timers/promises";
 import { type Address, toKeyPrefix } from "./address.ts";
-import { type Client, loadClients, toPauseMs } from "./client.ts";
-import { createConfirm } from "./copies.ts";
-import { createSubscriber } from "./subscriber.ts";
-import { type Deadline, createDeadline } from "./deadline.ts";
+import { loadClients, toPauseMs } from "./client.ts";
+import { type Link, createLink } from "./link.ts";
 import type { Reply, Script } from "./script.ts";
-import { type Found, createServers, isFinalRefusal, noAnswer } from "./servers.ts";
-import { codeOf, evicted, explain, isLost, toRefusal } from "./trouble.ts";
+import { createServers } from "./servers.ts";
+import { createSubscriber } from "./subscriber.ts";
+import { codeOf, evicted, explain, isLost } from "./trouble.ts";
 
 export interface Connection {
   /**
@@ -15,32 +14,31 @@ export interface Connection {
    * is.
    */
   run(script: Script, args: readonly string[]): Promise<Reply>;
-  /** The same for what must not be lost: as many replicas have it as the operator wants. Calls `toArgs` per attempt. */
-  runDurably(script: Script, toArgs: () => readonly string[], lost?: Lost): Promise<Reply>;
+  /** The same for what must not be lost: as many replicas have it as the operator wants. */
+  runDurably(script: Script, write: Write): Promise<Reply>;
   send(command: readonly string[]): Promise<Reply>;
   /** Listens to a channel on a separate connection, which reconnects by itself. What is said meanwhile is missed. */
   subscribe(channel: string, listener: (message: string) => void): Promise<void>;
   isReady(): boolean;
+  /** Calls the listener from now on with every new connection, before anything else is sent on it. */
+  onReconnect(listener: () => void): void;
   /** Waits for what is pending. */
   close(): Promise<void>;
 }
 
-/** What to do if a script may have run, as the connection was lost before the reply, or if its writes may not last. */
-export interface Lost {
-  /** The arguments for the next connection, if that comes soon. */
-  readonly retryArgs: () => readonly string[];
-  /** That failed too, or too few replicas have it. */
-  readonly abandon: () => void;
+interface Write {
+  /** Called for each attempt. `mayBeDone`: the last one may have run, as the connection was lost before its reply. */
+  toArgs(mayBeDone: boolean): readonly string[];
+  /** Takes back the lease that Redis has lost, before what was refused for that is sent again. False: it cannot be. */
+  retake(): Promise<boolean>;
+  /** What may be done, and may not last; without this, it is not sent again. */
+  readonly abandon?: (() => void) | undefined;
 }
 
 export interface ConnectionOptions {
   readonly address: Address;
   /** Sent first on every connection, so that commands in flight keep their order if Redis lacks a script. */
   readonly scripts: readonly Script[];
-  /** Called on every connection before anything else is sent. */
-  readonly onReady: (connection: Connection) => void;
-  /** Called when Redis has lost the gateway's lease, before what it refused for that is sent again. True: it is back. */
-  readonly onForgotten?: (connection: Connection) => Promise<boolean>;
   /** How long Redis may be silent before the connection is given up. */
   readonly timeoutMs: number;
   /** How long the first connection may take. */
@@ -51,244 +49,120 @@ export interface ConnectionOptions {
 
 /** Throws the cause if Redis cannot be reached in time, or refuses. */
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
-  const { address, scripts, onReady, onForgotten, timeoutMs, copyingMs } = options;
+  const { address, scripts, timeoutMs, openingMs, copyingMs } = options;
+  const key = toKeyPrefix(address);
   const makeClient = await loadClients(address);
-  const servers = createServers(address, makeClient, timeoutMs);
   const subscriber = createSubscriber(makeClient);
-  const confirm = address.replicas === 0 ? undefined : createConfirm(address.replicas, copyingMs);
-  const openBy = performance.now() + options.openingMs;
-  const closing = new AbortController();
-  let state: "opening" | "open" | "closed" = "opening";
-  let client: Client | undefined;
-  let failure: unknown;
-  let isSearching = false;
-  let pending = 0;
-  let lostAt = -Infinity;
-  let deadline: Deadline | undefined;
-  let leaving: NodeJS.Timeout | undefined;
-  const waiting: (() => void)[] = [];
-  const connection: Connection = { run, runDurably, send, subscribe, isReady, close };
-
-  /** Until the store is found, or this is closed. A moved store is searched for while the old node still answers. */
-  async function search(): Promise<void> {
-    if (isSearching) return;
-    isSearching = true;
-    for (let attempts = 0; state !== "closed"; attempts += 1) {
-      try {
-        return take(await servers.find());
-      } catch (thrown) {
-        failure = thrown;
-        if (state === "opening" && (isFinalRefusal(thrown) || performance.now() > openBy)) throw thrown;
-      }
-      await wait(toPauseMs(attempts), undefined, { signal: closing.signal }).catch(() => {});
-    }
-  }
-
-  function take({ client: found, place }: Found): void {
-    if (state === "closed" || !found.isReady) {
-      found.destroy();
-      throw new Error("The connection was lost as soon as it was made.");
-    }
-    const left = client;
-    client = found;
-    failure = undefined;
-    state = "open";
-    isSearching = false;
-    found.on("terminated", (thrown: unknown) => {
-      if (found === client) lookAgain(thrown);
-    });
-    for (const { text } of scripts) found.sendCommand(["SCRIPT", "LOAD", text]).catch(() => {});
-    onReady(connection);
-    for (const go of waiting.splice(0)) go();
-    subscriber.moveTo(place);
-    if (left?.isReady === true) void drain(left);
-    else left?.destroy();
-  }
-
-  function lookAgain(reason: unknown): void {
-    failure = reason;
-    if (!isReady()) lostAt = performance.now();
-    if (state === "open") void search();
-  }
-
-  /** What was sent there is answered there, if only with where to send it. */
-  async function drain(left: Client): Promise<void> {
-    const { stop } = createDeadline(timeoutMs, () => left.destroy());
-    await left.close();
-    stop();
-  }
-
-  function isReady(): boolean {
-    return client?.isReady === true;
-  }
-
-  function subscribe(channel: string, listener: (message: string) => void): Promise<void> {
-    return explain(subscriber.subscribe(channel, listener));
-  }
-
-  async function exchange(command: readonly string[], isDurable: boolean): Promise<Reply> {
-    const asked = client;
-    if (asked?.isReady !== true) throw toRefusal(failure);
-    deadline ??= createDeadline(timeoutMs, judge);
-    if (pending === 0) deadline.renew();
-    pending += 1;
-    const copied = isDurable ? confirm?.(asked) : undefined;
-    // The command's own reply may have failed already.
-    copied?.catch(() => {});
-    try {
-      const reply = (await asked.sendCommand(command)) as unknown as Reply;
-      if (copied !== undefined) await copied;
-      return reply;
-    } catch (thrown) {
-      if (asked === client) learnFromRefusal(thrown);
-      throw thrown;
-    } finally {
-      pending -= 1;
-      deadline?.renew();
-    }
-  }
-
-  /** A hanging server keeps its connections open, so they are left if it answers nothing. */
-  function judge(): void {
-    deadline = undefined;
-    if (pending > 0) reconnect(noAnswer(timeoutMs));
-  }
-
-  function reconnect(reason: unknown): void {
-    client?.destroy();
-    lookAgain(reason);
-  }
-
-  /** What a refusal says about the node. */
-  function learnFromRefusal(thrown: unknown): void {
-    const code = codeOf(thrown);
-    if (code === "MOVED") servers.follow(thrown);
-    if (code === "MOVED" || code === "CLUSTERDOWN") lookAgain(thrown);
-    if (code === "UNBLOCKED") reconnect(thrown);
-    if (code === "READONLY") leaveReplica(thrown);
-  }
-
-  /** A server that has become a replica may have a successor at the same address, if none has been found by then. */
-  function leaveReplica(reason: unknown): void {
-    const replica = client;
-    leaving ??= setTimeout(() => {
-      leaving = undefined;
-      if (replica === client) reconnect(reason);
-    }, timeoutMs).unref();
-  }
+  let onReconnect: (() => void) | undefined;
+  const link = createLink({
+    servers: createServers(address, makeClient, timeoutMs),
+    replicas: address.replicas,
+    copyingMs,
+    timeoutMs,
+    onFound(client, place) {
+      for (const { text } of scripts) client.sendCommand(["SCRIPT", "LOAD", text]).catch(() => {});
+      onReconnect?.();
+      subscriber.moveTo(place);
+    },
+  });
 
   async function evaluate({ sha, text }: Script, args: readonly string[], isDurable: boolean): Promise<Reply> {
-    const key = toKeyPrefix(address);
     try {
-      return await exchange(["EVALSHA", sha, "1", key, ...args], isDurable);
+      return await link.send(["EVALSHA", sha, "1", key, ...args], isDurable);
     } catch (thrown) {
       if (codeOf(thrown) !== "NOSCRIPT") throw thrown;
-      return exchange(["EVAL", text, "1", key, ...args], isDurable);
+      return link.send(["EVAL", text, "1", key, ...args], isDurable);
     }
   }
 
-  function whenReady(withinMs: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const { stop } = createDeadline(withinMs, () => reject(toRefusal(failure)));
-      waiting.push(() => {
-        stop();
-        resolve();
-      });
-    });
-  }
-
-  /** A lost connection is usually back in a moment. Later calls are refused at once. */
-  async function whenBack(waitMs: number): Promise<void> {
-    const restMs = lostAt + waitMs - performance.now();
-    if (restMs > 0) await whenReady(restMs);
-  }
-
-  /**
-   * Sends again what a node has refused unread: where the store is by then, or once all of it has moved. What may be
-   * done `twice` is sent again on the next connection too. A missing lease was lost with other data, as by FLUSHALL; or
-   * Redis evicts it, again and again.
-   */
-  async function sendUntilExecuted(say: () => Promise<Reply>, waitMs: number, twice: boolean): Promise<Reply> {
-    const since = performance.now();
-    let retaken: Promise<boolean> | undefined;
-    for (let attempts = 0; ; attempts += 1) {
-      if (!isReady()) await whenBack(waitMs);
-      const asked = client;
+  /** What was sent when the connection was lost is sent once more, if that is allowed. */
+  async function runOnce(script: Script, { toArgs, retake, abandon }: Write): Promise<Reply> {
+    const waitMs = abandon === undefined ? momentMs : timeoutMs;
+    const attempt = (mayBeDone: boolean) =>
+      execute(link, timeoutMs, { waitMs, retake, say: () => evaluate(script, toArgs(mayBeDone), true) });
+    try {
+      return await attempt(false);
+    } catch (thrown) {
+      // Then it is written, but may be lost with the primary.
+      const isAlone = codeOf(thrown) === "NOREPLICAS";
+      if (abandon === undefined || !(isAlone || isLost(thrown))) throw thrown;
       try {
-        return await say();
-      } catch (thrown) {
-        const [code, restMs] = [codeOf(thrown), since + timeoutMs - performance.now()];
-        if (code === "NOLEASE" && onForgotten !== undefined) {
-          if (retaken !== undefined) throw (await retaken) ? evicted(thrown) : thrown;
-          retaken = onForgotten(connection);
-          // It may fail before the answer that asks for it.
-          retaken.catch(() => {});
-          continue;
-        }
-        const isGone = twice && isLost(thrown) && asked?.isReady !== true;
-        if (!(isGone || unread.has(code)) || restMs <= 0) throw thrown;
-        if (isGone) continue;
-        if (code !== "MOVED") await wait(toPauseMs(attempts));
-        else if (asked === client) await whenReady(restMs);
+        if (isAlone) throw thrown;
+        return await attempt(true);
+      } catch (second) {
+        abandon();
+        throw second;
       }
     }
   }
 
-  async function retryDurably(script: Script, { retryArgs, abandon }: Lost, thrown: unknown): Promise<Reply> {
-    // Then it is written, but may be lost with the primary.
-    const isAlone = codeOf(thrown) === "NOREPLICAS";
-    if (isAlone) abandon();
-    if (isAlone || !isLost(thrown)) throw thrown;
-    try {
-      if (!isReady()) await whenReady(timeoutMs);
-      return await sendUntilExecuted(() => evaluate(script, retryArgs(), true), momentMs, false);
-    } catch (second) {
-      abandon();
-      throw second;
-    }
-  }
-
-  function run(script: Script, args: readonly string[]): Promise<Reply> {
-    return explain(sendUntilExecuted(() => evaluate(script, args, false), momentMs, true));
-  }
-
-  function runDurably(script: Script, toArgs: () => readonly string[], lost?: Lost): Promise<Reply> {
-    const reply = sendUntilExecuted(
-      () => evaluate(script, toArgs(), true),
-      lost === undefined ? momentMs : timeoutMs,
-      false,
-    );
-    return explain(lost === undefined ? reply : reply.catch((thrown) => retryDurably(script, lost, thrown)));
-  }
-
-  function send(command: readonly string[]): Promise<Reply> {
-    return explain(sendUntilExecuted(() => exchange(command, false), momentMs, true));
-  }
+  /** What may be done twice is sent again on the next connection. */
+  const repeat = (say: () => Promise<Reply>) =>
+    explain(execute(link, timeoutMs, { waitMs: momentMs, isRepeatable: true, say }));
 
   async function close(): Promise<void> {
-    if (state === "closed") return;
-    state = "closed";
-    closing.abort();
     subscriber.close();
-    // What was just written is confirmed by replicas only then.
-    if (confirm !== undefined) await new Promise((resolve) => setImmediate(resolve));
-    if (client?.isReady === true) await client.close();
-    else client?.destroy();
-    deadline?.stop();
-    clearTimeout(leaving);
+    await link.close();
   }
 
   try {
-    await search();
-    return connection;
+    await link.open(openingMs);
   } catch (thrown) {
     await close();
     throw thrown;
   }
+  return {
+    run: (script, args) => repeat(() => evaluate(script, args, false)),
+    runDurably: (script, write) => explain(runOnce(script, write)),
+    send: (command) => repeat(() => link.send(command, false)),
+    subscribe: (channel, listener) => explain(subscriber.subscribe(channel, listener)),
+    isReady: () => link.server() !== undefined,
+    onReconnect(listener) {
+      onReconnect = listener;
+    },
+    close,
+  };
 }
 
 /** How long all but those that store a turn wait for a lost connection. */
 const momentMs = 1_000;
 
-/** With these a node of a cluster refuses before it executes the command. */
-const unread = new Set(["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"]);
+interface Call extends Partial<Pick<Write, "retake">> {
+  readonly say: () => Promise<Reply>;
+  /** How long it waits for a lost connection. */
+  readonly waitMs: number;
+  readonly isRepeatable?: boolean;
+}
+
+/**
+ * Sends again what a node has refused unread: where the store is by then, or once all of it has moved. A missing lease
+ * was lost with other data, as by FLUSHALL; or Redis evicts it, again and again.
+ */
+async function execute(link: Link, limitMs: number, call: Call): Promise<Reply> {
+  const { say, waitMs, isRepeatable = false, retake } = call;
+  const giveUpAt = performance.now() + limitMs;
+  let isRetaken = false;
+  for (let attempts = 0; ; attempts += 1) {
+    if (link.server() === undefined) await link.whenBack(waitMs);
+    const asked = link.server();
+    try {
+      return await say();
+    } catch (thrown) {
+      const [code, restMs] = [codeOf(thrown), giveUpAt - performance.now()];
+      if (code === "NOLEASE" && retake !== undefined) {
+        if (isRetaken) throw evicted(thrown);
+        isRetaken = await retake();
+        if (!isRetaken) throw thrown;
+        continue;
+      }
+      const isGone = isRepeatable && isLost(thrown) && asked !== link.server();
+      const isUnread = code === "MOVED" || passing.has(code);
+      if (!(isGone || isUnread) || restMs <= 0) throw thrown;
+      if (code === "MOVED" && asked === link.server()) await link.whenFound(restMs);
+      if (passing.has(code)) await wait(toPauseMs(attempts));
+    }
+  }
+}
+
+/** With these, as with MOVED, a node of a cluster refuses before it executes the command. */
+const passing = new Set(["ASK", "TRYAGAIN", "CLUSTERDOWN"]);

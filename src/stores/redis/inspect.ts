@@ -22,7 +22,7 @@ export async function inspectRedis(url: string): Promise<Inspection> {
   const { shown } = address;
   try {
     const times = { openingMs: 3_000, timeoutMs: 3_000, copyingMs: 3_000 };
-    const connection = await openConnection({ address, scripts: [], onReady: () => {}, ...times });
+    const connection = await openConnection({ address, scripts: [], ...times });
     try {
       const send = (...command: readonly string[]) => connection.send(command);
       const version = await send("GET", `${toKeyPrefix(address)}version`);

@@ -6,12 +6,12 @@ import { scripts } from "./scripts.ts";
 export interface Lease {
   /** What every write shows; empty until claimed, which the command line never does. */
   fence(): string;
-  claim(connection: Connection): Promise<void>;
+  claim(): Promise<void>;
   /** Renews it on a new connection. What was sent before and arrives only now is fenced off. */
-  reconnect(connection: Connection): void;
-  /** Takes it again if Redis has lost it, before anything else is sent. True if it is taken by then. */
-  retake(connection: Connection): Promise<boolean>;
-  release(connection: Connection): Promise<void>;
+  reconnect(): void;
+  /** Takes it again if Redis has lost it. True if it is taken by then. */
+  retake(): Promise<boolean>;
+  release(): Promise<void>;
 }
 
 export interface LeaseTimes {
@@ -20,39 +20,43 @@ export interface LeaseTimes {
 }
 
 /** `whenRenewed` is called after each request to renew it, before anything else is sent. */
-export function createLease({ leaseMs, renewMs }: LeaseTimes, whenRenewed: () => void): Lease {
+export function createLease(
+  { run, isReady }: Connection,
+  { leaseMs, renewMs }: LeaseTimes,
+  whenRenewed: () => void,
+): Lease {
   const name = randomBytes(16).toString("base64url");
-  let connections = 0;
+  let connections = 1;
   let renewal: NodeJS.Timeout | undefined;
   const shown = () => `${name}:${connections}`;
-  const ask = (connection: Connection) => connection.run(scripts.renew, [shown(), String(leaseMs)]);
+  const ask = () => run(scripts.renew, [shown(), String(leaseMs)]);
 
-  function renew(connection: Connection): void {
-    if (renewal === undefined || !connection.isReady()) return;
+  function renew(): void {
+    if (renewal === undefined || !isReady()) return;
     // Whoever writes is told what is wrong; the next interval retries.
-    ask(connection).catch(() => {});
+    ask().catch(() => {});
     whenRenewed();
   }
 
   return {
     fence: () => (renewal === undefined ? "" : shown()),
-    async claim(connection) {
+    async claim() {
       if (renewal !== undefined) return;
-      await ask(connection);
-      renewal = setInterval(renew, renewMs, connection).unref();
+      await ask();
+      renewal = setInterval(renew, renewMs).unref();
     },
-    reconnect(connection) {
+    reconnect() {
       connections += 1;
-      renew(connection);
+      renew();
     },
-    async retake(connection) {
-      return renewal !== undefined && (await ask(connection)) === 1;
+    async retake() {
+      return renewal !== undefined && (await ask()) === 1;
     },
-    async release(connection) {
+    async release() {
       if (renewal === undefined) return;
       clearInterval(renewal);
       // Without Redis there is nothing to release, and it expires by itself.
-      await connection.run(scripts.release, [shown()]).catch(() => {});
+      await run(scripts.release, [shown()]).catch(() => {});
     },
   };
 }

@@ -9,7 +9,7 @@ import { type Address, type Place, nameOf, toKeyPrefix } from "./address.ts";
 import type { Client, MakeClient } from "./client.ts";
 import { createDeadline } from "./deadline.ts";
 import { type Reply, toList } from "./script.ts";
-import { codeOf } from "./trouble.ts";
+import { codeOf, noAnswer } from "./trouble.ts";
 
 export interface Servers {
   /** Asks all known servers, one after the other, until one has the store. Throws why none has. */
@@ -96,10 +96,6 @@ export function createServers(address: Address, makeClient: MakeClient, timeoutM
       latest = whereTo(moved, latest?.host ?? "") ?? latest;
     },
   };
-}
-
-export function noAnswer(ms: number): Error {
-  return new Error(`Redis has not answered for ${ms} ms.`);
 }
 
 /** While a store is opened, such a refusal is final. */

@@ -77,6 +77,10 @@ const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
 
 const usualRemedy = "Check that Redis runs there, whether it speaks TLS (rediss://), and the name and password";
 
+export function noAnswer(ms: number): Error {
+  return new Error(`Redis has not answered for ${ms} ms.`);
+}
+
 /** It was sent, with unknown result. A primary that becomes a replica tells those who wait for copies, and hangs up. */
 export function isLost(thrown: unknown): boolean {
   return !(thrown instanceof GatewayError) && ["", "UNBLOCKED"].includes(codeOf(thrown));

@@ -43,7 +43,7 @@ export function createTurnWriter(
         ...forget,
       ];
       return access.write(scripts.commit, [String(time), "", ...args], {
-        retryArgs: () => [String(time), "1", ...args],
+        retryArgs: [String(time), "1", ...args],
         abandon() {
           // An acknowledged turn may stay; any other is reported as failed, and must not reach the next turn.
           if (begun !== true) void retries.add(tip, () => deleteTurn(owner, tip));
