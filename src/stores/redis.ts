@@ -52,7 +52,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
     // looks for what marks a store.
     const lease = createLease(connection, times, () => {
       retries.retryAll();
-      peers.renewNames();
+      peers.renew();
       access.prepare().catch(() => {});
     });
     const access = await createAccess({ connection, lease, address, now, maxRecentSize });
