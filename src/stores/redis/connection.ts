@@ -2,6 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { type Address, toKeyPrefix } from "./address.ts";
 import { loadClients, toPauseMs } from "./client.ts";
+import type { ExchangeOptions } from "./exchange.ts";
 import { type Link, createLink } from "./link.ts";
 import type { Reply, Script } from "./script.ts";
 import { createServers } from "./servers.ts";
@@ -35,16 +36,12 @@ interface Write {
   readonly abandon?: (() => void) | undefined;
 }
 
-export interface ConnectionOptions {
+export interface ConnectionOptions extends Omit<ExchangeOptions, "replicas"> {
   readonly address: Address;
   /** Sent first on every connection, so that commands in flight keep their order if Redis lacks a script. */
   readonly scripts: readonly Script[];
-  /** How long Redis may be silent before the connection is given up. */
-  readonly timeoutMs: number;
   /** How long the first connection may take. */
   readonly openingMs: number;
-  /** How long replicas may take to copy what was written. */
-  readonly copyingMs: number;
 }
 
 /** Throws the cause if Redis cannot be reached in time, or refuses. */
