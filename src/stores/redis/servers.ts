@@ -64,33 +64,30 @@ export function createServers(address: Address, makeClient: MakeClient, timeoutM
 
   return {
     async find() {
-      const line = [...(latest === undefined ? [] : [latest]), ...address.places, ...nodes];
+      const known = [...(latest === undefined ? [] : [latest]), ...address.places, ...nodes];
       // If others can be asked, one that is away must not use up all the time.
-      const waitMs = new Set(line.map(nameOf)).size === 1 ? timeoutMs : timeoutMs / 4;
+      const waitMs = new Set(known.map(nameOf)).size === 1 ? timeoutMs : timeoutMs / 4;
       const asked = new Set<string>();
-      let ofLed: unknown;
-      let ofKnown: unknown;
-      let moved: unknown;
-      for (const known of line) {
-        let place: Place | undefined = known;
-        while (place !== undefined && !asked.has(nameOf(place))) {
-          asked.add(nameOf(place));
-          try {
-            const client = await ask(place, waitMs);
-            latest = place;
-            return { client, place };
-          } catch (thrown) {
-            if (isFinalRefusal(thrown)) throw thrown;
-            const code = codeOf(thrown);
-            if (code === "MOVED") moved = thrown;
-            else if (place !== known && code === "") ofLed = nodeAway(place, thrown);
-            else ofKnown = thrown;
-            place = whereTo(thrown, place.host);
-          }
+      const troubles: { ofLed?: Error; ofKnown?: unknown; moved?: unknown } = {};
+      const line = [...known];
+      for (let place = line.shift(); place !== undefined; place = line.shift()) {
+        if (asked.has(nameOf(place))) continue;
+        asked.add(nameOf(place));
+        try {
+          const client = await ask(place, waitMs);
+          latest = place;
+          return { client, place };
+        } catch (thrown) {
+          if (isFinalRefusal(thrown)) throw thrown;
+          const next = whereTo(thrown, place.host);
+          if (next !== undefined) line.unshift(next);
+          if (codeOf(thrown) === "MOVED") troubles.moved = thrown;
+          else if (codeOf(thrown) === "" && !known.includes(place)) troubles.ofLed = nodeAway(place, thrown);
+          else troubles.ofKnown = thrown;
         }
       }
       // The most telling first: the trouble with a node to which others led.
-      throw ofLed ?? ofKnown ?? moved;
+      throw troubles.ofLed ?? troubles.ofKnown ?? troubles.moved;
     },
     follow(moved) {
       latest = whereTo(moved, latest?.host ?? "") ?? latest;
