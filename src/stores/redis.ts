@@ -13,7 +13,7 @@ import { createTurnWriter } from "./redis/writer.ts";
 import { type LeaseTimes, createLease } from "./redis/lease.ts";
 import { createPeers } from "./redis/peers.ts";
 import { createDeletion, createPrune } from "./redis/removal.ts";
-import { scripts } from "./redis/scripts.ts";
+import * as scripts from "./redis/scripts.ts";
 import { createSearch } from "./redis/search.ts";
 import { cannotOpen } from "./redis/trouble.ts";
 

@@ -10,7 +10,7 @@ import { createRedisStore } from "../../src/stores/redis.ts";
 import { readAddress } from "../../src/stores/redis/address.ts";
 import { openConnection } from "../../src/stores/redis/connection.ts";
 import type { Script } from "../../src/stores/redis/script.ts";
-import { scripts } from "../../src/stores/redis/scripts.ts";
+import * as scripts from "../../src/stores/redis/scripts.ts";
 import { gather, keepLoose, keepThread, makeTurn, readTurns, toMove } from "./making.ts";
 import type { RedisServer } from "./redis-server.ts";
 

@@ -7,7 +7,7 @@ import type { Access } from "./access.ts";
 import { listSessionless, walkSessionless } from "./sessionless.ts";
 import { type Reply, toList, toText, toTexts } from "./script.ts";
 import { readSecret } from "./schema.ts";
-import { scripts } from "./scripts.ts";
+import * as scripts from "./scripts.ts";
 import { readTurn } from "./turn.ts";
 
 export function createArchive(access: Access, readPath: Search["readPath"]): Omit<Archive, "importRecords"> {

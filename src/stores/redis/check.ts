@@ -3,7 +3,7 @@ import type { SessionStore } from "../../core/store.ts";
 import { createCheck } from "../check.ts";
 import { storeClosed } from "../refusals.ts";
 import type { Access } from "./access.ts";
-import { scripts } from "./scripts.ts";
+import * as scripts from "./scripts.ts";
 import { unreachable } from "./trouble.ts";
 
 export function createServerCheck(access: Access, isReady: () => boolean): SessionStore["check"] {

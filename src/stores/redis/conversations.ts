@@ -2,7 +2,7 @@
 import type { Conversations } from "../../core/store.ts";
 import type { Access } from "./access.ts";
 import { rejectDuplicate } from "./writer.ts";
-import { scripts } from "./scripts.ts";
+import * as scripts from "./scripts.ts";
 import { toParts } from "./turn.ts";
 
 export function createConversations(access: Access): Conversations {

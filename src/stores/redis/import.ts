@@ -6,7 +6,7 @@ import { type StagedRow, type Staging, createStaging } from "../staging.ts";
 import type { Access } from "./access.ts";
 import { removeMarkedTurns } from "./removal.ts";
 import { inParts, toList, toTexts } from "./script.ts";
-import { scripts } from "./scripts.ts";
+import * as scripts from "./scripts.ts";
 import { type TurnParts, toParts } from "./turn.ts";
 
 export function createImport(access: Access): Archive["importRecords"] {

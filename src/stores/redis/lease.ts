@@ -1,7 +1,7 @@
 /** A gateway's lease: a key that expires by itself when the gateway dies, and tells Redis its newest connection. */
 import { randomBytes } from "node:crypto";
 import type { Connection } from "./connection.ts";
-import { scripts } from "./scripts.ts";
+import * as scripts from "./scripts.ts";
 
 export interface Lease {
   /** What every write shows; empty until claimed, which the command line never does. */

@@ -6,7 +6,7 @@ import type { Peers } from "../../core/peers.ts";
 import type { Access } from "./access.ts";
 import type { Connection } from "./connection.ts";
 import { createRetries } from "./retries.ts";
-import { scripts } from "./scripts.ts";
+import * as scripts from "./scripts.ts";
 import { codeOf } from "./trouble.ts";
 
 export interface Names {

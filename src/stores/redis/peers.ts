@@ -8,7 +8,7 @@ import type { Connection } from "./connection.ts";
 import type { LeaseTimes } from "./lease.ts";
 import { type Names, createNames } from "./names.ts";
 import { toList, toTexts } from "./script.ts";
-import { scripts } from "./scripts.ts";
+import * as scripts from "./scripts.ts";
 
 export interface RedisPeers extends Peers, Pick<Names, "isOurs" | "renew"> {
   /** Listens to the others from now on. */

@@ -5,7 +5,7 @@ import { notAllGone } from "../refusals.ts";
 import type { Access } from "./access.ts";
 import { listSessionless, walkSessionless } from "./sessionless.ts";
 import { type Script, inParts, toList, toTexts } from "./script.ts";
-import { scripts } from "./scripts.ts";
+import * as scripts from "./scripts.ts";
 
 /** What a caller deletes is invisible at once, and gone when the promise resolves; the error says if it is only the first. */
 export function createDeletion(access: Access): Pick<TurnWriter, "deleteTurn" | "deleteBelow" | "deleteSession"> {

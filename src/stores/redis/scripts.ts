@@ -1,10 +1,8 @@
 /** All scripts of the Redis store. Those that write are fenced: they refuse what was sent on an older connection. */
-import * as importing from "./lua/import.ts";
-import * as writing from "./lua/writing.ts";
-import * as lease from "./lua/lease.ts";
-import * as sessionless from "./lua/sessionless.ts";
-import * as names from "./lua/names.ts";
-import * as reading from "./lua/reading.ts";
-import * as leaving from "./lua/removal.ts";
-
-export const scripts = { ...lease, ...names, ...reading, ...sessionless, ...writing, ...leaving, ...importing };
+export * from "./lua/import.ts";
+export * from "./lua/lease.ts";
+export * from "./lua/names.ts";
+export * from "./lua/reading.ts";
+export * from "./lua/removal.ts";
+export * from "./lua/sessionless.ts";
+export * from "./lua/writing.ts";

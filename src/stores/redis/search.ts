@@ -3,7 +3,7 @@ import { type Path, toPath } from "../../core/place/path.ts";
 import { type FoundTurn, maxTwins, type PathTurn, type Search, type Session } from "../../core/store.ts";
 import type { Access } from "./access.ts";
 import { type Reply, toList, toText } from "./script.ts";
-import { scripts } from "./scripts.ts";
+import * as scripts from "./scripts.ts";
 import { readStep, readTurn } from "./turn.ts";
 
 export function createSearch(access: Access): Search {

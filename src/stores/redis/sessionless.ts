@@ -1,7 +1,7 @@
 /** Walks trees outside of sessions in Redis little by little: nobody else is answered while a script runs. */
 import type { Access } from "./access.ts";
 import { maxWalked, toList, toTexts } from "./script.ts";
-import { scripts } from "./scripts.ts";
+import * as scripts from "./scripts.ts";
 
 interface TreePage {
   readonly ids: readonly string[];

@@ -7,7 +7,7 @@ import type { Retries } from "./retries.ts";
 import type { Access } from "./access.ts";
 import type { RedisPeers } from "./peers.ts";
 import { toList, toTexts } from "./script.ts";
-import { scripts } from "./scripts.ts";
+import * as scripts from "./scripts.ts";
 import { codeOf } from "./trouble.ts";
 import { type TurnParts, readTurn, sizeOfParts, toParts } from "./turn.ts";
 
