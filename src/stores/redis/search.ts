@@ -1,6 +1,6 @@
 /** Finds a request's place in the Redis store. */
 import { type Path, toPath } from "../../core/place/path.ts";
-import { type FoundTurn, maxTwins, type PathTurn, type Search, type Session } from "../../core/store.ts";
+import { maxTwins, type PathTurn, type Search, type Session } from "../../core/store.ts";
 import type { Access } from "./access.ts";
 import { type Reply, toList, toText } from "./script.ts";
 import * as scripts from "./scripts.ts";
@@ -41,17 +41,6 @@ export function createSearch(access: Access): Search {
     return recent.path(turnId) ?? toPath(turns.toReversed());
   }
 
-  async function findAmong(
-    sessionId: string,
-    digests: readonly string[],
-    start: number,
-  ): Promise<FoundTurn | undefined> {
-    const found = toList(await access.read(scripts.findByDigest, sessionId, ...digests));
-    const [index, id, hasChildren] = found;
-    if (id === undefined) return undefined;
-    return { id: String(id), index: start + Number(index), hasChildren: hasChildren === 1 };
-  }
-
   return {
     async findSession(owner, hint) {
       return access.withHints(async (hash, key) => {
@@ -85,8 +74,9 @@ export function createSearch(access: Access): Search {
     async findByDigest(sessionId, digests) {
       // Most callers show what they received last, which is the first digest: the others are seldom worth a list.
       for (let start = 0, length = 8; start < digests.length; start += length, length = 2_000) {
-        const found = await findAmong(sessionId, digests.slice(start, start + length), start);
-        if (found !== undefined) return found;
+        const wanted = digests.slice(start, start + length);
+        const [index, id, hasChildren] = toList(await access.read(scripts.findByDigest, sessionId, ...wanted));
+        if (id !== undefined) return { id: String(id), index: start + Number(index), hasChildren: hasChildren === 1 };
       }
       return undefined;
     },
