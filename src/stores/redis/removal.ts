@@ -58,10 +58,7 @@ export async function removeMarkedTurns(
 export function createPrune(access: Access): (rules: PruneRules) => Promise<Pruned> {
   /** Old roots with new descendants stay: the next call continues after those examined. */
   let skippedRoots = 0;
-  /** The rest of a tree being deleted, leaves first: a large one is not walked again for each part of it. */
-  let removing: readonly string[] = [];
-  /** Its age limit, the ids in it, and the arrival count when it was examined. */
-  let [removingBefore, removingIds, counted] = [0, new Set<string>(), "0"];
+  let removing: Removing | undefined;
 
   async function removeMarked(spent: Spent): Promise<void> {
     while (spent.budget > 0) {
@@ -80,24 +77,14 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
     await removeMarked(spent);
   }
 
-  /** Failed and cancelled turns go by their own age: the session beside them may be in use forever. */
-  async function removeFailed(before: number, spent: Spent): Promise<void> {
-    if (spent.budget <= 0) return;
-    const args = [String(before), String(Math.ceil(spent.budget))];
-    const [changes, ids] = toList(await access.write(scripts.removeFailed, args));
-    if (changes === undefined) return;
-    const gone = toTexts(ids);
-    access.noteChange(changes, gone);
-    spent.turns += gone.length;
-    spent.budget -= gone.length;
-  }
-
-  /** Abandoned threads, each from its end up to where another branches off. */
-  async function removeAbandoned(before: number, inUse: InUse, spent: Spent): Promise<void> {
+  /**
+   * Failed and cancelled turns go by their own age, as the session beside them may be in use forever; so do abandoned
+   * threads, each from its end up to where another branches off.
+   */
+  async function removeTurns(script: Script, before: number, inUse: InUse, spent: Spent): Promise<void> {
     if (spent.budget <= 0) return;
     const args = [before, Math.ceil(spent.budget), looksPerRemoval].map(String);
-    const reply = await access.write(scripts.removeAbandoned, [...args, ...inUse()]);
-    const [looked, gone, changes, changed] = toList(reply);
+    const [looked, gone, changes, changed] = toList(await access.write(script, [...args, ...inUse()]));
     if (looked === undefined) return;
     if (gone !== 0) access.noteChange(changes, toTexts(changed));
     spent.turns += Number(gone);
@@ -106,8 +93,7 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
 
   /** Whole trees outside of sessions without new turns, leaves first. True if there are more to examine. */
   async function removeSessionless(before: number, inUse: InUse, spent: Spent): Promise<boolean> {
-    if (before < removingBefore || (await isContinued(inUse))) removing = [];
-    await continueRemoving(spent);
+    if (removing !== undefined) await continueRemoving(await reexamine(removing, before, inUse), spent);
     while (spent.budget > 0) {
       const range = ["-inf", `(${before}`, "LIMIT", String(skippedRoots), "1"];
       const [root] = toTexts(await access.send("ZRANGEBYSCORE", access.key("loose"), ...range));
@@ -115,28 +101,27 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
         skippedRoots = 0;
         return false;
       }
-      counted = String((await access.send("GET", access.key("count"))) ?? 0);
+      const counted = String((await access.send("GET", access.key("count"))) ?? 0);
       const { idle, looked } = await findIdle(root, before, inUse);
       if (idle.length === 0) {
         skippedRoots += 1;
         spent.budget -= 1 + looked / readsPerRemoval;
         continue;
       }
-      removing = idle.toReversed();
-      removingBefore = before;
-      removingIds = new Set(idle);
-      await continueRemoving(spent);
+      await continueRemoving({ rest: idle.toReversed(), ids: new Set(idle), before, counted }, spent);
     }
     return true;
   }
 
-  /** A new turn follows what is left, or will, or so many have come that one may: then the tree is examined again. */
-  async function isContinued(inUse: InUse): Promise<boolean> {
-    if (removing.length === 0) return false;
-    if (!removingIds.isDisjointFrom(inUse())) return true;
-    const [count, parents] = toList(await access.read(scripts.parentsBehind, counted));
-    counted = String(count);
-    return parents === undefined || toTexts(parents).some((id) => removingIds.has(id));
+  /**
+   * Undefined, so that the tree is examined from its root again: its age limit is another, a new turn follows what is
+   * left, or will, or so many have come that one may.
+   */
+  async function reexamine(tree: Removing, before: number, inUse: InUse): Promise<Removing | undefined> {
+    if (before < tree.before || !tree.ids.isDisjointFrom(inUse())) return undefined;
+    const [count, parents] = toList(await access.read(scripts.parentsBehind, tree.counted));
+    const isContinued = parents === undefined || toTexts(parents).some((id) => tree.ids.has(id));
+    return isContinued ? undefined : { ...tree, counted: String(count) };
   }
 
   /** All of a tree, parents first, or none of it if anything in it is new or in use. */
@@ -155,14 +140,17 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
     return { idle: seen, looked: seen.length };
   }
 
-  async function continueRemoving(spent: Spent): Promise<void> {
-    while (spent.budget > 0 && removing.length > 0) {
-      const going = removing.slice(0, Math.ceil(spent.budget));
+  async function continueRemoving(tree: Removing | undefined, spent: Spent): Promise<void> {
+    removing = tree;
+    while (spent.budget > 0 && removing !== undefined) {
+      const { rest } = removing;
+      const going = rest.slice(0, Math.ceil(spent.budget));
       // Another gateway may delete the same tree.
       const [gone, removed, changes] = toList(await access.write(scripts.removeLeaves, going));
       access.noteChange(changes);
       // If something follows them by now, the tree is examined again later.
-      removing = gone === going.length ? removing.slice(going.length) : [];
+      const isLeft = gone === going.length && going.length < rest.length;
+      removing = isLeft ? { ...removing, rest: rest.slice(going.length) } : undefined;
       spent.turns += Number(removed);
       spent.budget -= Math.max(1, Number(gone));
     }
@@ -173,14 +161,24 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
     await removeMarked(spent);
     if (idleBefore !== undefined) await removeSessions(scripts.markIdle, toScore(idleBefore), inUse, spent);
     if (maxSessionsPerOwner !== undefined) await removeSessions(scripts.markSurplus, maxSessionsPerOwner, inUse, spent);
-    if (idleBefore !== undefined) await removeFailed(idleBefore.getTime(), spent);
-    if (idleBefore !== undefined) await removeAbandoned(idleBefore.getTime(), inUse, spent);
+    if (idleBefore !== undefined) await removeTurns(scripts.removeFailed, idleBefore.getTime(), inUse, spent);
+    if (idleBefore !== undefined) await removeTurns(scripts.removeAbandoned, idleBefore.getTime(), inUse, spent);
     const rootsLeft = idleBefore !== undefined && (await removeSessionless(idleBefore.getTime(), inUse, spent));
     const keysLeft = await removeOld(access, scripts.removeKeys, keysBefore);
     const piecesLeft = await removeOld(access, scripts.removePieces, piecesBefore);
     const more = spent.budget <= 0 || rootsLeft || keysLeft || piecesLeft;
     return { sessions: spent.sessions, turns: spent.turns, more };
   };
+}
+
+/** A tree outside of sessions that is being deleted: a large one is not walked again for each part of it. */
+interface Removing {
+  /** What is left of it, leaves first. */
+  readonly rest: readonly string[];
+  readonly ids: ReadonlySet<string>;
+  /** The age limit, and the arrival count, when it was examined. */
+  readonly before: number;
+  readonly counted: string;
 }
 
 /** True if there may be more. */

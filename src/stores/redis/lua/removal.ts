@@ -79,7 +79,7 @@ end
 return count
 `);
 
-/** Failed and cancelled turns, by age. Returns which went, if any. */
+/** Failed and cancelled turns, by age. Returns the same as `removeAbandoned`; examining them costs nothing. */
 export const removeFailed = release(String.raw`
 local limit, at, changed = tonumber(ARGV[3]), 0, {}
 while #changed < limit do
@@ -90,7 +90,7 @@ while #changed < limit do
   if call('HEXISTS', turnKey(id), 'c') + call('HEXISTS', turnKey(id), 'f') > 0 then at = at + 1
   else removeTurn(id, '', changed) end
 end
-return #changed > 0 and { call('INCR', P .. 'changes'), changed }
+return #changed > 0 and { 0, #changed, call('INCR', P .. 'changes'), changed }
 `);
 
 /**
