@@ -26,18 +26,23 @@ export function createImport(access: Access): Archive["importRecords"] {
       } else if (type === "session") await addSessions(rows, isSameKey, done);
       else await addTurns(rows, done);
     }
-    const isNew = new Set(done.sessions);
-    const newTips = done.tips.filter(([id]) => isNew.has(id));
-    for (const tips of inParts(newTips, maxSmall)) {
-      const [id, tip] = toList(await access.read(scripts.findStrayTip, ...tips.flat()));
-      if (id !== undefined) throw mixedOwners(`the tip of the session ${String(id)} is the turn ${String(tip)}`);
-    }
-    for (const tips of inParts(done.tips, maxSmall)) await access.write(scripts.setTips, tips.flat());
+    const [id, tip] = await setTips(done.newTips);
+    if (id !== undefined) throw mixedOwners(`the tip of the session ${id} is the turn ${tip}`);
+    await setTips(done.otherTips);
     // Last, because then they need not be undone: a session that has its hint back has what is its own.
     for (const hints of inParts(done.hints, maxSmall)) {
       done.hintsTaken += Number(await access.write(scripts.setHints, hints.flat()));
     }
     await access.write(scripts.addSeals, sealKeys);
+  }
+
+  /** Returns the first session whose tip would be another owner's turn, and that turn. */
+  async function setTips(tips: readonly Row[]): Promise<Row> {
+    const strays: string[] = [];
+    for (const part of inParts(tips, maxSmall)) {
+      strays.push(...toTexts(await access.write(scripts.setTips, part.flat())));
+    }
+    return strays;
   }
 
   async function takeKey(key: string, done: Done): Promise<boolean> {
@@ -49,12 +54,13 @@ export function createImport(access: Access): Archive["importRecords"] {
   async function addSessions(rows: readonly Row[], isSameKey: boolean, done: Done): Promise<void> {
     const args = rows.flatMap((row) => row.slice(0, sessionWidth));
     const [added, isOtherKey] = toList(await access.write(scripts.addSessions, [isSameKey ? "1" : "", ...args]));
-    done.sessions.push(...toTexts(added));
+    const isNew = new Set(toTexts(added));
+    done.sessions.push(...isNew);
     for (const row of rows) {
       // An existing session may be from an import that died before this step; one with a tip keeps it.
       const [id = "", owner = "", hint = "", tip = ""] = [...row.slice(0, 3), row[sessionWidth]];
       done.sessionsRead.add(id);
-      if (tip !== "") done.tips.push([id, tip]);
+      if (tip !== "") (isNew.has(id) ? done.newTips : done.otherTips).push([id, tip]);
       if (hint !== "" && isSameKey) done.hints.push([id, owner, hint]);
     }
     if (isOtherKey === 1) throw otherKey();
@@ -88,16 +94,7 @@ export function createImport(access: Access): Archive["importRecords"] {
     // Fails before anything is read: the archive may arrive slowly.
     await access.send("PING");
     const staging = createStaging(toStaged);
-    const done: Done = {
-      sessions: [],
-      turns: [],
-      sessionsRead: new Set(),
-      turnsRead: new Set(),
-      tips: [],
-      hints: [],
-      hintsTaken: 0,
-      keyBefore: undefined,
-    };
+    const done = createDone();
     try {
       for await (const record of records) staging.add(record);
       await importStaged(staging, done);
@@ -119,19 +116,23 @@ function partlyImported(cause: unknown): GatewayError {
   return unavailable(`Redis disconnected when part of the archive had been imported. ${remedy}`, cause);
 }
 
+type Done = ReturnType<typeof createDone>;
+
 /** What was imported so far. */
-interface Done {
-  readonly sessions: string[];
-  readonly turns: string[];
+const createDone = () => ({
+  sessions: [] as string[],
+  turns: [] as string[],
   /** The ids of all read from the archive so far, whether existing, imported or left out. */
-  readonly sessionsRead: Set<string>;
-  readonly turnsRead: Set<string>;
-  readonly tips: [sessionId: string, tip: string][];
-  /** The sessions' hints, which each has already, or gets if it is free. */
-  readonly hints: [sessionId: string, owner: string, hint: string][];
-  hintsTaken: number;
-  keyBefore: string | undefined;
-}
+  sessionsRead: new Set<string>(),
+  turnsRead: new Set<string>(),
+  /** Sessions and their tips; those of sessions that existed are not undone, and so are set last. */
+  newTips: [] as Row[],
+  otherTips: [] as Row[],
+  /** Sessions, owners and hints: each has its hint already, or gets it if it is free. */
+  hints: [] as Row[],
+  hintsTaken: 0,
+  keyBefore: undefined as string | undefined,
+});
 
 const maxRemoved = 200;
 /** How many tips or hints one script sets. */

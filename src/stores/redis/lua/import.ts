@@ -1,5 +1,5 @@
 /** The Lua that imports an archive, and undoes that. */
-import { grow, look, release, write } from "../script.ts";
+import { grow, release, write } from "../script.ts";
 
 /** Whether hints are hashed with this key from now on, possible only while there are none; and the key before. */
 export const takeKey = write(String.raw`
@@ -65,25 +65,20 @@ end
 return { added, misplaced }
 `);
 
-/** The first of the sessions whose tip would be a turn of another owner, and that turn. */
-export const findStrayTip = look(String.raw`
-for at = 1, #ARGV, 2 do
-  local owner = call('HGET', sessionKey(ARGV[at]), 'owner')
-  local turn = owner and readTurn(ARGV[at + 1])
-  if turn and turn[OWNER] ~= owner then return { ARGV[at], ARGV[at + 1] } end
-end
-return false
-`);
-
-/** A turn deleted during the export is no tip; another session's may be: deletion moves a tip to its parent. */
+/**
+ * A turn deleted during the export is no tip; another session's may be: deletion moves a tip to its parent. Returns the
+ * first of the sessions whose tip would be a turn of another owner, and that turn.
+ */
 export const setTips = write(String.raw`
+local stray
 for at = 2, #ARGV, 2 do
-  local key, tip = sessionKey(ARGV[at]), ARGV[at + 1]
-  local owner = call('HGET', key, 'owner')
+  local id, tip = ARGV[at], ARGV[at + 1]
+  local owner = call('HGET', sessionKey(id), 'owner')
   local turn = owner and readTurn(tip)
-  if turn and turn[OWNER] == owner then call('HSETNX', key, 'tip', tip) end
+  if turn and turn[OWNER] == owner then call('HSETNX', sessionKey(id), 'tip', tip)
+  elseif turn then stray = stray or { id, tip } end
 end
-return 1
+return stray or {}
 `);
 
 /** Of sessions without one. Returns how many did not get theirs, because another session has it. */
