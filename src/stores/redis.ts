@@ -55,7 +55,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
       peers.renew();
       access.prepare().catch(() => {});
     });
-    const access = await createAccess({ connection, lease, address, now, maxRecentSize });
+    const access = await createAccess(connection, lease, address, now, maxRecentSize);
     connection.onReconnect(() => {
       access.forget();
       lease.reconnect();

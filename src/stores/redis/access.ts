@@ -9,7 +9,7 @@ import type { Connection } from "./connection.ts";
 import type { Lease } from "./lease.ts";
 import type { Reply, Script } from "./script.ts";
 import { codeOf } from "./trouble.ts";
-import { type Secrets, prepareStore } from "./schema.ts";
+import { prepareStore } from "./schema.ts";
 
 export interface Access {
   readonly now: () => Date;
@@ -19,8 +19,10 @@ export interface Access {
   /** Runs a script whose first argument is the lease. */
   write(script: Script, args: readonly string[], lost?: Lost): Promise<Reply>;
   send(...command: readonly string[]): Promise<Reply>;
-  /** Recreates the store if it is gone, and returns its secrets. */
-  prepare(): Promise<Secrets>;
+  /** Recreates the store if it is gone. */
+  prepare(): Promise<unknown>;
+  /** The store's own secret for seals, created on first use. */
+  readSeal(): Promise<string>;
   /** The Redis key of a name. */
   key(name: string): string;
   /**
@@ -61,47 +63,34 @@ interface Lost {
 
 type TextHash = (owner: string, words: string) => string;
 
-export interface AccessParts {
-  readonly connection: Connection;
-  readonly lease: Lease;
-  readonly address: Address;
-  readonly now: () => Date;
-  readonly maxRecentSize: number | undefined;
-}
-
-export async function createAccess(parts: AccessParts): Promise<Access> {
-  const { connection, lease, address, now, maxRecentSize } = parts;
+export async function createAccess(
+  connection: Connection,
+  lease: Lease,
+  address: Address,
+  now: () => Date,
+  maxRecentSize: number | undefined,
+): Promise<Access> {
   const recent = createRecent(maxRecentSize);
   const outcome: Outcome = {};
   const prefix = toKeyPrefix(address);
-  const key = (name: string) => `${prefix}${name}`;
-  const prepare = () => prepareStore(send, key, address);
   let open = true;
   let resetAt = -Infinity;
-  const secrets = await prepare();
-  let [hints, keys] = toKeys(secrets);
-  let seen = secrets.changes;
+  const prepare = (...names: readonly string[]) => prepareStore(read, address.shown, names);
+  let { hints, keys, seen } = await readKeys();
   let fresh: NodeJS.Immediate | undefined;
-
-  async function attempt(reply: Promise<Reply>): Promise<Reply> {
-    try {
-      const done = await reply;
-      // A script that changed nothing proves nothing.
-      if (done !== 0 && done !== null) outcome.storedAt = now();
-      return done;
-    } catch (thrown) {
-      if (thrown instanceof GatewayError) outcome.failure = { at: now(), error: thrown };
-      throw thrown;
-    }
-  }
 
   function checkOpen(): void {
     if (!open) throw storeClosed();
   }
 
-  async function send(...command: readonly string[]): Promise<Reply> {
+  async function read(script: Script, ...args: readonly string[]): Promise<Reply> {
     checkOpen();
-    return connection.send(command);
+    return connection.run(script, args);
+  }
+
+  async function readKeys() {
+    const [changes, hint = "", idempotency = ""] = await prepare("hint", "idempotency");
+    return { hints: toKeyed(hint), keys: toKeyed(idempotency), seen: Number(changes) };
   }
 
   /** The secrets change when an archive is imported or Redis comes back empty; then nothing cached is valid. */
@@ -110,9 +99,7 @@ export async function createAccess(parts: AccessParts): Promise<Access> {
       return await work();
     } catch (thrown) {
       if (codeOf(thrown) !== "REKEY") throw thrown;
-      const secrets = await prepare();
-      [hints, keys] = toKeys(secrets);
-      seen = secrets.changes;
+      ({ hints, keys, seen } = await readKeys());
       recent.clear();
       return work();
     }
@@ -122,18 +109,30 @@ export async function createAccess(parts: AccessParts): Promise<Access> {
     now,
     recent,
     outcome,
-    key,
-    send,
-    prepare,
-    async read(script, ...args) {
-      checkOpen();
-      return connection.run(script, args);
+    key: (name) => `${prefix}${name}`,
+    prepare: readKeys,
+    async readSeal() {
+      const [, seal = ""] = await prepare("secret:seal");
+      return seal;
     },
+    read,
     async write(script, args, lost) {
       checkOpen();
       const { retryArgs = args, abandon } = lost ?? {};
       const toArgs = (mayBeDone: boolean) => [lease.fence(), ...(mayBeDone ? retryArgs : args)];
-      return attempt(connection.runDurably(script, { toArgs, retake: lease.retake, abandon }));
+      try {
+        const done = await connection.runDurably(script, { toArgs, retake: lease.retake, abandon });
+        // A script that changed nothing proves nothing.
+        if (done !== 0 && done !== null) outcome.storedAt = now();
+        return done;
+      } catch (thrown) {
+        if (thrown instanceof GatewayError) outcome.failure = { at: now(), error: thrown };
+        throw thrown;
+      }
+    },
+    async send(...command) {
+      checkOpen();
+      return connection.send(command);
     },
     isFresh: () => open && fresh !== undefined,
     seeChanges(count) {
@@ -174,10 +173,6 @@ export async function createAccess(parts: AccessParts): Promise<Access> {
 interface Keyed {
   readonly key: string;
   readonly hash: TextHash;
-}
-
-function toKeys({ hintKey, idempotencyKey }: Secrets): readonly [hints: Keyed, keys: Keyed] {
-  return [toKeyed(hintKey), toKeyed(idempotencyKey)];
 }
 
 function toKeyed(key: string): Keyed {

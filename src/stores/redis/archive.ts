@@ -6,7 +6,6 @@ import { noSessionless, noSession } from "../refusals.ts";
 import type { Access } from "./access.ts";
 import { listSessionless, walkSessionless } from "./sessionless.ts";
 import { type Reply, toList, toText, toTexts } from "./script.ts";
-import { readSecret } from "./schema.ts";
 import * as scripts from "./scripts.ts";
 import { readTurn } from "./turn.ts";
 
@@ -139,7 +138,7 @@ export function createArchive(access: Access, readPath: Search["readPath"]): Omi
     },
     exportRecords,
     async sealKeys() {
-      return [await readSecret(send, key, "secret:seal"), ...(await readForeignSeals())];
+      return [await access.readSeal(), ...(await readForeignSeals())];
     },
   };
 }

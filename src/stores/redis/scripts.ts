@@ -4,5 +4,6 @@ export * from "./lua/lease.ts";
 export * from "./lua/names.ts";
 export * from "./lua/reading.ts";
 export * from "./lua/removal.ts";
+export * from "./lua/secrets.ts";
 export * from "./lua/sessionless.ts";
 export * from "./lua/writing.ts";

@@ -1,25 +1,6 @@
 /** The Lua that imports an archive, and undoes that. */
 import { grow, release, write } from "../script.ts";
 
-/** Whether hints are hashed with this key from now on, possible only while there are none; and the key before. */
-export const takeKey = write(String.raw`
-local before = call('HGET', P .. 'secrets', 'hint')
-if before == ARGV[2] then return { 1, before } end
-if call('HLEN', P .. 'hints') > 0 then return { 0, before } end
-call('HSET', P .. 'secrets', 'hint', ARGV[2])
-return { 1, before }
-`);
-
-/** Secrets that open what was sealed elsewhere. The first becomes the store's own if it has none yet. */
-export const addSeals = write(String.raw`
-local secrets = P .. 'secrets'
-for at = 2, #ARGV do
-  call('HSETNX', secrets, 'secret:seal', ARGV[at])
-  if call('HGET', secrets, 'secret:seal') ~= ARGV[at] then call('HSETNX', secrets, 'foreign_seal:' .. ARGV[at], '') end
-end
-return 1
-`);
-
 /**
  * Adds sessions, without their tips. Returns which of them are new, and whether another key stands in the way. A
  * session begun under the same hint meanwhile keeps it.
