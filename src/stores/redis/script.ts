@@ -10,28 +10,38 @@ export interface Script {
 }
 
 /** Builds a script from the pieces that it needs; each may use what those before it define. */
-export function toScript(...pieces: readonly string[]): Script {
+function toScript(...pieces: readonly string[]): Script {
   // Indentation is for people, and every connection sends all scripts.
   const text = pieces.join("\n").replaceAll(/\n\s+/g, "\n").trim();
   return { text, sha: createHash("sha1").update(text).digest("hex") };
 }
 
-/** For what Redis runs even when out of memory. */
-export const evenWhenFull = (...pieces: readonly string[]) => toScript("#!lua flags=allow-oom", ...pieces);
+/** The prefix of all keys. */
+const prefix = "local P, call = KEYS[1], redis.call";
 
 /** Refuses writes sent on a connection that its gateway has left. Checks nothing without a lease (the command line). */
 const fence = String.raw`
-if ARGV[1] ~= '' and redis.call('GET', KEYS[1] .. 'lease:' .. string.match(ARGV[1], '^(.+):%d+$')) ~= ARGV[1] then
+if ARGV[1] ~= '' and call('GET', P .. 'lease:' .. string.match(ARGV[1], '^(.+):%d+$')) ~= ARGV[1] then
   return redis.error_reply('NOLEASE the lease has run out, or is of a newer connection')
 end
 `;
 
-export const look = (text: string) => toScript(tree, text);
-export const write = (text: string) => toScript(fence, tree, text);
-export const grow = (text: string) => toScript(fence, tree, growth, text);
-export const change = (text: string) => toScript(fence, tree, growth, removal, text);
+/** Refuses what was hashed with another key, such as one from before an import or before Redis came back empty. */
+export const refuseOtherKey = (secret: "hint" | "idempotency", key: string) => String.raw`
+if call('HGET', P .. 'secrets', '${secret}') ~= ${key} then return redis.error_reply('REKEY it has another key') end
+`;
+
+export const plain = (text: string) => toScript(prefix, text);
+export const look = (text: string) => toScript(prefix, tree, text);
+export const write = (text: string) => toScript(prefix, fence, tree, text);
+export const grow = (text: string) => toScript(prefix, fence, tree, growth, text);
+export const change = (text: string) => toScript(prefix, fence, tree, growth, removal, text);
+
+/** For what Redis runs even when out of memory. */
+const allowed = "#!lua flags=allow-oom";
+export const evenWhenFull = (text: string) => toScript(allowed, prefix, text);
 /** What frees memory must work when there is none. */
-export const release = (text: string) => evenWhenFull(fence, tree, growth, removal, text);
+export const release = (text: string) => toScript(allowed, prefix, fence, tree, growth, removal, text);
 
 /** How many turns one script walks: a pause of some milliseconds. */
 export const maxWalked = 500;

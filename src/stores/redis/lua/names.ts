@@ -1,60 +1,55 @@
 /** The Lua of the names that gateways on one store take in turn. */
-import { evenWhenFull, toScript } from "../script.ts";
+import { evenWhenFull, plain, refuseOtherKey } from "../script.ts";
 
-/** With another key, such as one from before Redis came back empty, a gateway would meet nobody under its names. */
-const refuseOtherKey = (key: string) => String.raw`
-if redis.call('HGET', KEYS[1] .. 'secrets', 'idempotency') ~= ${key} then
-  return redis.error_reply('REKEY names have another key')
-end
-`;
+const keysOfName = "local held, line, seen = P .. 'held:' .. ARGV[1], P .. 'line:' .. ARGV[1], P .. 'seen:' .. ARGV[1]";
 
 /**
  * Takes a name if it is free and nobody is ahead, else waits in its line. Waiters come again and again; one that has
  * not come for a while no longer waits. Does neither if somebody holds, or waits for, a name that goes first.
  */
 export const enter = evenWhenFull(String.raw`
-${refuseOtherKey("ARGV[5]")}
-local held, line, seen = KEYS[1] .. 'held:' .. ARGV[1], KEYS[1] .. 'line:' .. ARGV[1], KEYS[1] .. 'seen:' .. ARGV[1]
+${refuseOtherKey("idempotency", "ARGV[5]")}
+${keysOfName}
 local me, leaseMs, waitMs = ARGV[2], ARGV[3], tonumber(ARGV[4])
-if ARGV[6] ~= '' and redis.call('HEXISTS', seen, me) == 0 then
-  local heldBefore, lineBefore = KEYS[1] .. 'held:' .. ARGV[6], KEYS[1] .. 'line:' .. ARGV[6]
-  if redis.call('EXISTS', heldBefore, lineBefore) > 0 then return redis.error_reply('BEHIND others go first') end
+if ARGV[6] ~= '' and call('HEXISTS', seen, me) == 0 then
+  local others = call('EXISTS', P .. 'held:' .. ARGV[6], P .. 'line:' .. ARGV[6])
+  if others > 0 then return redis.error_reply('BEHIND others go first') end
 end
-local holder = redis.call('GET', held)
+local holder = call('GET', held)
 -- So it was told already, but did not hear it.
 if holder == me then return 1 end
-local time = redis.call('TIME')
+local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local first = redis.call('ZRANGE', line, 0, 0)[1]
-while first and first ~= me and now - tonumber(redis.call('HGET', seen, first) or 0) > waitMs do
-  redis.call('ZREM', line, first)
-  redis.call('HDEL', seen, first)
-  first = redis.call('ZRANGE', line, 0, 0)[1]
+local first = call('ZRANGE', line, 0, 0)[1]
+while first and first ~= me and now - tonumber(call('HGET', seen, first) or 0) > waitMs do
+  call('ZREM', line, first)
+  call('HDEL', seen, first)
+  first = call('ZRANGE', line, 0, 0)[1]
 end
 if not holder and (not first or first == me) then
-  redis.call('SET', held, me, 'PX', leaseMs)
+  call('SET', held, me, 'PX', leaseMs)
   if first then
-    redis.call('ZREM', line, me)
-    redis.call('HDEL', seen, me)
+    call('ZREM', line, me)
+    call('HDEL', seen, me)
   end
   return 1
 end
 -- A clock that was set back lets nobody come in front.
-local last = tonumber(redis.call('ZREVRANGE', line, 0, 0, 'WITHSCORES')[2] or 0)
-redis.call('ZADD', line, 'NX', string.format('%.0f', math.max(time[1] * 1000000 + time[2], last + 1)), me)
-redis.call('HSET', seen, me, now)
-redis.call('PEXPIRE', line, waitMs * 2)
-redis.call('PEXPIRE', seen, waitMs * 2)
+local last = tonumber(call('ZREVRANGE', line, 0, 0, 'WITHSCORES')[2] or 0)
+call('ZADD', line, 'NX', string.format('%.0f', math.max(time[1] * 1000000 + time[2], last + 1)), me)
+call('HSET', seen, me, now)
+call('PEXPIRE', line, waitMs * 2)
+call('PEXPIRE', seen, waitMs * 2)
 return 0
 `);
 
 /** Releases a name, or a place in its line, and tells those who wait for it. */
 export const leave = evenWhenFull(String.raw`
-local held, line, seen = KEYS[1] .. 'held:' .. ARGV[1], KEYS[1] .. 'line:' .. ARGV[1], KEYS[1] .. 'seen:' .. ARGV[1]
-if redis.call('GET', held) == ARGV[2] then redis.call('DEL', held) end
-redis.call('ZREM', line, ARGV[2])
-redis.call('HDEL', seen, ARGV[2])
-if redis.call('EXISTS', line) == 1 then redis.call('PUBLISH', KEYS[1] .. 'freed', ARGV[1]) end
+${keysOfName}
+if call('GET', held) == ARGV[2] then call('DEL', held) end
+call('ZREM', line, ARGV[2])
+call('HDEL', seen, ARGV[2])
+if call('EXISTS', line) == 1 then call('PUBLISH', P .. 'freed', ARGV[1]) end
 return 1
 `);
 
@@ -64,26 +59,26 @@ return 1
  */
 export const hold = evenWhenFull(String.raw`
 for at = 2, #ARGV, 2 do
-  local held = KEYS[1] .. 'held:' .. ARGV[at]
-  local holder = redis.call('GET', held)
+  local held = P .. 'held:' .. ARGV[at]
+  local holder = call('GET', held)
   if not holder or holder == ARGV[at + 1] then
-    redis.call('SET', held, ARGV[at + 1], 'PX', ARGV[1])
-    redis.call('PEXPIRE', KEYS[1] .. 'told:' .. ARGV[at], ARGV[1] * 2)
+    call('SET', held, ARGV[at + 1], 'PX', ARGV[1])
+    call('PEXPIRE', P .. 'told:' .. ARGV[at], ARGV[1] * 2)
   end
 end
 return 1
 `);
 
 /** Appends to what was told under a name. */
-export const publish = toScript(String.raw`
-local told = KEYS[1] .. 'told:' .. ARGV[1]
-if redis.call('RPUSH', told, ARGV[2]) == 1 then redis.call('PEXPIRE', told, ARGV[3]) end
+export const publish = plain(String.raw`
+local told = P .. 'told:' .. ARGV[1]
+if call('RPUSH', told, ARGV[2]) == 1 then call('PEXPIRE', told, ARGV[3]) end
 return 1
 `);
 
 /** Whether a name is taken, and what was told under it from a place on. */
-export const readMessages = toScript(String.raw`
-${refuseOtherKey("ARGV[4]")}
-local told = KEYS[1] .. 'told:' .. ARGV[1]
-return { redis.call('EXISTS', KEYS[1] .. 'held:' .. ARGV[1]), redis.call('LRANGE', told, ARGV[2], ARGV[3]) }
+export const readMessages = plain(String.raw`
+${refuseOtherKey("idempotency", "ARGV[4]")}
+local told = P .. 'told:' .. ARGV[1]
+return { call('EXISTS', P .. 'held:' .. ARGV[1]), call('LRANGE', told, ARGV[2], ARGV[3]) }
 `);

@@ -1,10 +1,9 @@
 /** The Lua that reads. What belongs to a session being deleted is not found. */
-import { look, toScript } from "../script.ts";
+import { look, plain, refuseOtherKey } from "../script.ts";
 import { firstWords } from "./tree.ts";
 
-export const findSession = toScript(String.raw`
-local P, call = KEYS[1], redis.call
-if call('HGET', P .. 'secrets', 'hint') ~= ARGV[2] then return redis.error_reply('REKEY hints have another key') end
+export const findSession = plain(String.raw`
+${refuseOtherKey("hint", "ARGV[2]")}
 local id = call('HGET', P .. 'hints', ARGV[1])
 local session = id and call('HMGET', P .. 's:' .. id, 'owner', 'tip', 'resends')
 return { call('GET', P .. 'changes'), id, session }

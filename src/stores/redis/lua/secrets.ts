@@ -1,13 +1,12 @@
 /** The Lua of a store's version and of its secrets. */
-import { toScript, write } from "../script.ts";
+import { plain, write } from "../script.ts";
 
 /**
  * Creates what is missing: the version, and the secrets that are named, each followed by its value then. Returns the
  * version, the count of changes and the secrets; of another version only that. A Redis that is full refuses to set even
  * what is there, and then nothing could be deleted.
  */
-export const prepare = toScript(String.raw`
-local P, call = KEYS[1], redis.call
+export const prepare = plain(String.raw`
 if call('EXISTS', P .. 'version') == 0 then call('SET', P .. 'version', ARGV[1]) end
 local version = call('GET', P .. 'version')
 if version ~= ARGV[1] then return { version } end

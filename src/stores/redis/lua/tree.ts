@@ -21,7 +21,6 @@
 import { maxReadBytes } from "../../beginning.ts";
 
 export const tree = String.raw`
-local P, call = KEYS[1], redis.call
 local OWNER, SESSION, PARENT, STATUS, GAP, DIGEST, EXCHANGE, CREATED, NUMBER, ENDED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 
 local function turnKey(id) return P .. 't:' .. id end

@@ -1,5 +1,5 @@
 /** The Lua that adds turns. It judges a commit as `stores/verdict.ts` does, where nobody can write in between. */
-import { change, grow, write } from "../script.ts";
+import { change, grow, refuseOtherKey, write } from "../script.ts";
 
 export const commit = change(String.raw`
 local now, isAgain, isBegun, count = ARGV[2], ARGV[3] == '1', ARGV[4] == '1', tonumber(ARGV[5])
@@ -20,7 +20,7 @@ local function isKept(id) return call('EXISTS', turnKey(id)) == 1 end
 if isAgain and isKept(last.id) and not (isBegun and readTurn(last.id)[STATUS] == 'running') then
   return { call('GET', P .. 'changes'), {} }
 end
-if hint ~= '' and call('HGET', P .. 'secrets', 'hint') ~= hintKey then return redis.error_reply('REKEY hints have another key') end
+if hint ~= '' then ${refuseOtherKey("hint", "hintKey")} end
 
 local session, tip, knownResends, number
 local function judge()
