@@ -59,7 +59,7 @@ export function describeScripts(server: () => RedisServer): void {
       const connection = await openConnection({ address, scripts: [], ...times });
       context.after(() => connection.close());
       const freed = Promise.withResolvers<string>();
-      await connection.subscribe("{freed}:freed", freed.resolve);
+      await connection.listen({ "{freed}:freed": freed.resolve });
       for (const who of ["first", "next"]) await run("freed", scripts.enter, "name", who, "10000", "4000", "key", "");
       await run("freed", scripts.leave, "name", "first");
       assert.equal(await freed.promise, "name");

@@ -6,7 +6,7 @@ import type { ExchangeOptions } from "./exchange.ts";
 import { type Link, createLink } from "./link.ts";
 import type { Reply, Script } from "./script.ts";
 import { createServers } from "./servers.ts";
-import { createSubscriber } from "./subscriber.ts";
+import { type Listeners, createSubscriber } from "./subscriber.ts";
 import { codeOf, evicted, explain, isLost } from "./trouble.ts";
 
 export interface Connection {
@@ -18,8 +18,8 @@ export interface Connection {
   /** The same for what must not be lost: as many replicas have it as the operator wants. */
   runDurably(script: Script, write: Write): Promise<Reply>;
   send(command: readonly string[]): Promise<Reply>;
-  /** Listens to a channel on a separate connection, which reconnects by itself. What is said meanwhile is missed. */
-  subscribe(channel: string, listener: (message: string) => void): Promise<void>;
+  /** Listens to channels on a separate connection, which reconnects by itself. What is said meanwhile is missed. */
+  listen(listeners: Listeners): Promise<void>;
   isReady(): boolean;
   /** Calls the listener from now on with every new connection, before anything else is sent on it. */
   onReconnect(listener: () => void): void;
@@ -112,7 +112,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     run: (script, args) => repeat(() => evaluate(script, args, false)),
     runDurably: (script, write) => explain(runOnce(script, write)),
     send: (command) => repeat(() => link.send(command, false)),
-    subscribe: (channel, listener) => explain(subscriber.subscribe(channel, listener)),
+    listen: (listeners) => explain(subscriber.listen(listeners)),
     isReady: () => link.server() !== undefined,
     onReconnect(listener) {
       onReconnect = listener;

@@ -96,10 +96,11 @@ export function createPeers(access: Access, connection: Connection, { leaseMs, r
       leave?.();
     },
     onCancel: (listener) => void listeners.add(listener),
-    async open() {
-      await connection.subscribe(access.key("freed"), wakeFirst);
-      await connection.subscribe(calledOff, (turnId) => listeners.forEach((listener) => listener(turnId)));
-    },
+    open: () =>
+      connection.listen({
+        [access.key("freed")]: wakeFirst,
+        [calledOff]: (turnId) => listeners.forEach((listener) => listener(turnId)),
+      }),
     close: releaseAll,
   };
 }
