@@ -3,16 +3,8 @@ import type { PathTurn, StoredTurn } from "../../core/store.ts";
 import { type TurnRow, sizeOf, toPathTurn, toRow, toTurn } from "../row.ts";
 import { type Reply, toList, toText } from "./script.ts";
 
-/** A turn as arguments of a script; what is absent is an empty text. */
-export type TurnParts = readonly [
-  id: string,
-  meta: string,
-  input: string,
-  output: string,
-  told: string,
-  pieces: string,
-  memo: string,
-];
+/** A turn as arguments of a script: then what was told, pieces and memo. What is absent is an empty text. */
+export type TurnParts = readonly [id: string, meta: string, input: string, output: string, ...more: string[]];
 
 export function toParts(turn: StoredTurn): TurnParts {
   const [id, owner, session, parent, created, model, status, input, output, ...more] = toRow(turn);
