@@ -7,12 +7,15 @@ import type { Scrub } from "../http/refusal.ts";
 import { type JsonObject, isObject } from "../json.ts";
 import { requireJson } from "./json.ts";
 
+/** Where a reader's deltas go. */
+export type Say = (delta: Delta) => void;
+
 /** Reads one answer of a wire, event by event. */
 export interface AnswerReader {
-  accept(event: JsonObject, deltas: Delta[]): void;
+  accept(event: JsonObject): void;
   stage(): Stage;
-  /** Adds what waited for the end; throws if it may not end here. */
-  end(deltas: Delta[]): void;
+  /** Says what waited for the end; throws if it may not end here. */
+  end(): void;
 }
 
 /**
@@ -39,32 +42,35 @@ const maxEventBytes = 64 * 1024 * 1024;
 /** For events without deltas: arguments of a call that has no name yet, or a picture in the making. */
 const maxUnsentSize = 4 * maxEventBytes;
 
-export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyReader {
+export function createStreamReader(createAnswerReader: (say: Say) => AnswerReader, scrub: Scrub): ReplyReader {
   const events = createEventReader(maxEventBytes, scrub);
+  let deltas: Delta[] = [];
+  const answer = createAnswerReader((delta) => deltas.push(delta));
   let done = false;
   let unsentSize = 0;
   let failure: GatewayError | undefined;
   const isWhole = () => answer.stage() === "whole" || answer.stage() === "over";
 
-  function accept(texts: readonly string[], deltas: Delta[]): void {
+  function accept(texts: readonly string[]): void {
     for (const text of texts) {
       const isEnd = text.length < 20 && text.trim() === "[DONE]";
       const sentBefore = deltas.length;
-      if (!isEnd) answer.accept(requireObject(requireJson(text, scrub)), deltas);
+      if (!isEnd) answer.accept(requireObject(requireJson(text, scrub)));
       if (deltas.length === sentBefore) unsentSize += text.length;
       if (unsentSize > maxUnsentSize) throw noContent();
-      if (isEnd || answer.stage() === "over") {
-        answer.end(deltas);
-        done = true;
-        return;
-      }
+      if (isEnd || answer.stage() === "over") return end();
     }
   }
 
-  function gather(listen: (deltas: Delta[]) => void): readonly Delta[] {
-    const deltas: Delta[] = [];
+  function end(): void {
+    answer.end();
+    done = true;
+  }
+
+  function gather(listen: () => void): readonly Delta[] {
+    deltas = [];
     try {
-      listen(deltas);
+      listen();
     } catch (thrown) {
       failure = toGatewayError(thrown);
     }
@@ -72,23 +78,22 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
   }
 
   /** What follows the last whole event. After the finish it may be cut off: the answer is whole without it. */
-  function acceptRest(deltas: Delta[]): void {
+  function acceptRest(): void {
     try {
-      accept(events.end(), deltas);
+      accept(events.end());
     } catch (thrown) {
       if (!isWhole() || toGatewayError(thrown).code !== "adapter_protocol") throw thrown;
     }
   }
 
   return {
-    read: (buffers) => gather((deltas) => accept(events.read(buffers), deltas)),
+    read: (buffers) => gather(() => accept(events.read(buffers))),
     end: () =>
-      gather((deltas) => {
-        acceptRest(deltas);
+      gather(() => {
+        acceptRest();
         if (done) return;
         if (answer.stage() === "open") throw brokenOff();
-        answer.end(deltas);
-        done = true;
+        end();
       }),
     check() {
       if (failure !== undefined) throw failure;

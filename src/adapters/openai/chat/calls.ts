@@ -1,9 +1,9 @@
 /** Reads tool calls, which each server numbers, names and splits in its own way. */
-import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
 import { createFreeInput, createObjectScanner, type FreeInput } from "../../custom.ts";
-import { isObject, objectAt, textAt } from "../../json.ts";
+import { type JsonObject, isObject, objectAt, textAt } from "../../json.ts";
 import { extraOf } from "../native.ts";
+import type { Say } from "../stream.ts";
 
 interface Call {
   readonly number: number;
@@ -26,15 +26,15 @@ export interface CallReader {
   /**
    * One entry of `tool_calls`: a whole call, its beginning, or a piece of its arguments. `place`: a whole call's place.
    */
-  accept(entry: unknown, deltas: Delta[], place?: number): void;
-  /** The calls so far are complete: sends the inputs that still wait. */
-  settle(deltas: Delta[]): void;
+  accept(entry: unknown, place?: number): void;
+  /** The calls so far are complete: says the inputs that still wait. */
+  settle(): void;
   /** Throws if a call never got its name. */
-  end(deltas: Delta[]): void;
+  end(): void;
 }
 
 /** `isCustom`: that function stands in for a custom tool. */
-export function createCallReader(isCustom: (name: string) => boolean): CallReader {
+export function createCallReader(say: Say, isCustom: (name: string) => boolean): CallReader {
   const calls: Call[] = [];
   /** The current call for each index of the server. */
   const byIndex = new Map<number, Call>();
@@ -62,9 +62,8 @@ export function createCallReader(isCustom: (name: string) => boolean): CallReade
   }
 
   function begin(id: string | undefined, isTwin: boolean): Call {
-    const number = calls.length;
     const call: Call = {
-      number,
+      number: calls.length,
       id,
       isTwin,
       name: undefined,
@@ -78,47 +77,48 @@ export function createCallReader(isCustom: (name: string) => boolean): CallReade
     return call;
   }
 
-  function tell({ number: index }: Call, text: string | undefined, deltas: Delta[]): void {
-    if (text !== undefined && text !== "") deltas.push({ type: "tool-arguments", index, text });
+  function giveName(call: Call, name: string, custom: JsonObject | undefined): void {
+    call.name = name;
+    if (custom === undefined && isCustom(name)) {
+      call.input = createFreeInput();
+      waiting.push(call);
+    }
+    const kind = custom === undefined && call.input === undefined ? "function" : "custom";
+    const callId = call.isTwin ? undefined : call.id;
+    const extra = call.heldFields.size > 0 && { dialect: "chat" as const, fields: Object.fromEntries(call.heldFields) };
+    say({ type: "tool-call", index: call.number, callId, name, kind, ...(extra && { extra }) });
   }
 
-  function settle(deltas: Delta[]): void {
-    for (const call of waiting.splice(0)) tell(call, call.input?.end(), deltas);
+  function sayInput({ number: index }: Call, text: string | undefined): void {
+    if (text !== undefined && text !== "") say({ type: "tool-arguments", index, text });
+  }
+
+  function settle(): void {
+    for (const call of waiting.splice(0)) sayInput(call, call.input?.end());
   }
 
   return {
-    accept(entry, deltas, place) {
+    accept(entry, place) {
       if (!isObject(entry)) return;
       const custom = objectAt(entry, "custom");
       const body = custom ?? objectAt(entry, "function") ?? {};
       const name = textAt(body, "name");
       const call = find(place ?? entry["index"], textAt(entry, "id"), name);
-      const index = call.number;
       const extra = extraOf(entry, knownOfCall, "chat");
-      if (call.name !== undefined && extra !== undefined) deltas.push({ type: "tool-extra", index, extra });
-      if (call.name === undefined)
-        for (const [key, value] of Object.entries(extra?.fields ?? {})) call.heldFields.set(key, value);
-      if (call.name === undefined && name !== undefined) {
-        call.name = name;
-        if (custom === undefined && isCustom(name)) {
-          call.input = createFreeInput();
-          waiting.push(call);
-        }
-        const kind = custom === undefined && call.input === undefined ? "function" : "custom";
-        const callId = call.isTwin ? undefined : call.id;
-        const all = extraOf(Object.fromEntries(call.heldFields), knownOfCall, "chat");
-        deltas.push({ type: "tool-call", index, callId, name, kind, ...(all !== undefined && { extra: all }) });
-      }
       const piece = call.held + toText(custom === undefined ? body["arguments"] : body["input"]);
-      call.held = call.name === undefined ? piece : "";
-      if (call.name === undefined) return;
+      if (call.name === undefined) {
+        for (const [key, value] of Object.entries(extra?.fields ?? {})) call.heldFields.set(key, value);
+        call.held = name === undefined ? piece : "";
+        if (name === undefined) return;
+        giveName(call, name, custom);
+      } else if (extra !== undefined) say({ type: "tool-extra", index: call.number, extra });
       // A call with an id is recognized anyway.
       if (call.id === undefined && custom === undefined) call.isWhole ||= call.endsIn(piece);
-      tell(call, call.input === undefined ? piece : call.input.accept(piece), deltas);
+      sayInput(call, call.input === undefined ? piece : call.input.accept(piece));
     },
     settle,
-    end(deltas) {
-      settle(deltas);
+    end() {
+      settle();
       if (calls.every((call) => call.name !== undefined)) return;
       throw new GatewayError("adapter_protocol", "The upstream called a tool without naming it.");
     },

@@ -6,88 +6,94 @@ import type { Finish } from "../../../core/turn.ts";
 import { annotationsAt, completeAnnotation, isDescribed } from "../annotations.ts";
 import { type JsonObject, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { readLogprobs } from "../logprobs.ts";
+import type { Say } from "../stream.ts";
 import { createCallReader } from "./calls.ts";
 
 /** The key of the message: in a chunk, and whole. */
 export type Word = "delta" | "message";
 
 export interface ChoiceReader {
-  accept(choice: JsonObject, deltas: Delta[]): void;
+  accept(choice: JsonObject): void;
   hasMessage(): boolean;
   /** Never `over`: the usage comes after the end, and [DONE] after the usage. */
   stage(): "open" | "finished" | "whole";
-  /** Adds what waited for the end. */
-  end(deltas: Delta[]): void;
+  /** Says what waited for the end. */
+  end(): void;
 }
 
-export function createChoiceReader(word: Word, isCustom: (name: string) => boolean): ChoiceReader {
-  const calls = createCallReader(isCustom);
+export function createChoiceReader(say: Say, word: Word, isCustom: (name: string) => boolean): ChoiceReader {
+  const calls = createCallReader(emit, isCustom);
   const annotations: Annotation[] = [];
   let textLength = 0;
   let received = false;
+  /** How many deltas its messages were worth. */
+  let emitted = 0;
   let stage: "open" | "finished" | "whole" = "open";
 
+  function emit(delta: Delta): void {
+    emitted += 1;
+    say(delta);
+  }
+
   /** Notes that precede their text wait for it. A server's own types, such as a parsed file, have no place elsewhere. */
-  function acceptAnnotations(message: JsonObject, deltas: Delta[]): void {
+  function acceptAnnotations(message: JsonObject): void {
     for (const note of annotationsAt(message)) if (isDescribed(note)) annotations.push(note);
     if (textLength === 0 || annotations.length === 0) return;
     for (const note of annotations.splice(0)) {
       const annotation = completeAnnotation(note, textLength);
-      if (annotation !== undefined) deltas.push({ type: "annotation", annotation });
+      if (annotation !== undefined) emit({ type: "annotation", annotation });
     }
   }
 
   /** Words end the calls before them. */
-  function say(words: Delta, deltas: Delta[]): void {
-    calls.settle(deltas);
-    deltas.push(words);
+  function emitWords(words: Delta): void {
+    calls.settle();
+    emit(words);
   }
 
   /** `isAtOnce`: it is the whole message, not a piece. */
-  function acceptMessage(message: JsonObject, logprobs: Logprobs, isAtOnce: boolean, deltas: Delta[]): void {
+  function acceptMessage(message: JsonObject, logprobs: Logprobs, isAtOnce: boolean): void {
     const reasoning = textAt(message, "reasoning_content") ?? textAt(message, "reasoning");
-    if (reasoning !== undefined) say({ type: "reasoning", text: reasoning }, deltas);
+    if (reasoning !== undefined) emitWords({ type: "reasoning", text: reasoning });
     const content = message["content"];
     const text = Array.isArray(content) ? joinTexts(content) : content;
     if (typeof text === "string" && text !== "") {
-      say({ type: "text", text, logprobs }, deltas);
+      emitWords({ type: "text", text, logprobs });
       textLength += text.length;
     }
-    acceptAnnotations(message, deltas);
+    acceptAnnotations(message);
     const refusal = textAt(message, "refusal");
-    if (refusal !== undefined) say({ type: "refusal", text: refusal }, deltas);
-    const called = message["tool_calls"];
-    if (Array.isArray(called)) {
-      // In a whole message each entry is its own call, whatever its index or id.
-      for (const [at, call] of called.entries()) calls.accept(call, deltas, isAtOnce ? at : undefined);
-    }
-    const legacy = message["function_call"];
-    if (isObject(legacy)) calls.accept({ function: legacy }, deltas);
+    if (refusal !== undefined) emitWords({ type: "refusal", text: refusal });
+    // In a whole message each entry is its own call, whatever its index or id.
+    for (const [at, call] of (listAt(message, "tool_calls") ?? []).entries())
+      calls.accept(call, isAtOnce ? at : undefined);
+    const legacy = objectAt(message, "function_call");
+    if (legacy !== undefined) calls.accept({ function: legacy });
   }
 
   return {
-    accept(choice, deltas) {
+    accept(choice) {
       // Some servers stream an answer that they have whole under the key of a whole one.
       const message = objectAt(choice, word) ?? (received ? undefined : objectAt(choice, "message"));
-      const before = deltas.length;
+      const before = emitted;
       if (message !== undefined) {
         const logprobs = objectAt(choice, "logprobs");
         const told = logprobs && readLogprobs(listAt(logprobs, "content"));
-        acceptMessage(message, told, message === choice["message"], deltas);
+        acceptMessage(message, told, message === choice["message"]);
         received = true;
       }
-      const isSilent = deltas.length === before;
+      const isSilent = emitted === before;
       // Some servers send the finish reason with their first words.
       if (!isSilent && stage === "whole") stage = "finished";
       const reason = textAt(choice, "finish_reason");
       if (reason === undefined) return;
       if (breaks.has(reason)) throw abortedByModel(reason);
-      deltas.push({ type: "finish", reason: finishes.get(reason) ?? "stop" });
+      say({ type: "finish", reason: finishes.get(reason) ?? "stop" });
       stage = isSilent ? "whole" : "finished";
     },
     hasMessage: () => received,
     stage: () => stage,
-    end: (deltas) => calls.end(deltas),
+    end: calls.end,
   };
 }
 

@@ -1,8 +1,8 @@
 /** Tracks an answer's texts and sends each note once, after its text, with positions counted across a message. */
-import type { Delta } from "../../../core/delta.ts";
 import type { Annotation } from "../../../core/item.ts";
 import { countAt, type JsonObject } from "../../json.ts";
 import { completeAnnotation } from "../annotations.ts";
+import type { Say } from "../stream.ts";
 
 /** A part of a message, by the wire's indexes. */
 export interface PartPlace {
@@ -19,24 +19,24 @@ export interface NoteSender {
   /** Records text sent for the part. */
   recordText(place: PartPlace, text: string): void;
   /** Sends the rest of its whole text; nothing if it differs from what was sent, or a later part has begun. */
-  completeText(place: PartPlace, whole: string, deltas: Delta[]): void;
+  completeText(place: PartPlace, whole: string): void;
   /** A single note. One that precedes its text waits, and so do those after it, until the part is complete. */
-  addNote(place: PartPlace, annotation: Annotation, deltas: Delta[]): void;
+  addNote(place: PartPlace, annotation: Annotation): void;
   /** All notes of a complete part; some may have been sent. */
-  completeNotes(place: PartPlace, annotations: readonly Annotation[], deltas: Delta[]): void;
+  completeNotes(place: PartPlace, annotations: readonly Annotation[]): void;
 }
 
-export function createNoteSender(): NoteSender {
+export function createNoteSender(say: Say): NoteSender {
   const texts = new Map<string, { readonly start: number; said: string }>();
   const told = new Map<string, number>();
   const waiting = new Set<string>();
 
-  function emit(place: PartPlace, annotation: Annotation, deltas: Delta[]): void {
+  function emit(place: PartPlace, annotation: Annotation): void {
     const name = nameOf(place);
     told.set(name, (told.get(name) ?? 0) + 1);
     const { start, said } = texts.get(name) ?? { start: 0, said: "" };
     const whole = completeAnnotation(annotation, said.length);
-    if (whole !== undefined) deltas.push({ type: "annotation", annotation: move(whole, start) });
+    if (whole !== undefined) say({ type: "annotation", annotation: move(whole, start) });
   }
 
   /** Consecutive texts become one; this much of it precedes this part. */
@@ -53,21 +53,21 @@ export function createNoteSender(): NoteSender {
       if (known === undefined) texts.set(name, { start: startOf(place), said: text });
       else known.said += text;
     },
-    completeText({ item, part }, whole, deltas) {
+    completeText({ item, part }, whole) {
       const known = texts.get(nameOf({ item, part }));
       if (known === undefined || texts.has(nameOf({ item, part: part + 1 }))) return;
       const { said } = known;
       if (whole.length === said.length || !whole.startsWith(said)) return;
       known.said = whole;
-      deltas.push({ type: "text", text: whole.slice(said.length) });
+      say({ type: "text", text: whole.slice(said.length) });
     },
-    addNote(place, annotation, deltas) {
+    addNote(place, annotation) {
       const name = nameOf(place);
       if (!texts.has(name)) waiting.add(name);
-      if (!waiting.has(name)) emit(place, annotation, deltas);
+      if (!waiting.has(name)) emit(place, annotation);
     },
-    completeNotes(place, annotations, deltas) {
-      for (const annotation of annotations.slice(told.get(nameOf(place)) ?? 0)) emit(place, annotation, deltas);
+    completeNotes(place, annotations) {
+      for (const annotation of annotations.slice(told.get(nameOf(place)) ?? 0)) emit(place, annotation);
     },
   };
 }

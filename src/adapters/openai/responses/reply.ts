@@ -11,226 +11,261 @@ import { requireJson } from "../json.ts";
 import { annotationsAt, readAnnotation } from "../annotations.ts";
 import { readLogprobs } from "../logprobs.ts";
 import { extraOf } from "../native.ts";
-import { createNoteSender, placeOf } from "./notes.ts";
-import { type AnswerReader, type ReplyReader, createStreamReader, requireObject } from "../stream.ts";
+import { type NoteSender, createNoteSender, placeOf } from "./notes.ts";
+import { type AnswerReader, type ReplyReader, type Say, createStreamReader, requireObject } from "../stream.ts";
 import { readUsage } from "../usage.ts";
 
 /** Reads a stream. */
 export function createReplyReader(scrub: Scrub): ReplyReader {
-  return createStreamReader(createAnswerReader(scrub), scrub);
+  return createStreamReader((say) => createAnswerReader(say, scrub), scrub);
 }
 
 /** Reads an answer that came whole, as the end of a stream of which nothing was sent before. */
 export function readWholeReply(body: string, scrub: Scrub): readonly Delta[] {
   const deltas: Delta[] = [];
   const response = requireObject(requireJson(body, scrub));
-  createAnswerReader(scrub).accept({ type: endOf(response), response }, deltas);
+  createAnswerReader((delta) => deltas.push(delta), scrub).accept({ type: endOf(response), response });
   return deltas;
+}
+
+function createAnswerReader(say: Say, scrub: Scrub): AnswerReader {
+  const reading: Reading = {
+    say,
+    notes: createNoteSender(say),
+    items: new Map(),
+    open: -1,
+    section: -1,
+    sectionPlace: "",
+    isOver: false,
+  };
+  return {
+    accept(event) {
+      const read = readers.get(event["type"]);
+      if (read !== undefined) return read(reading, event, countAt(event, "output_index"));
+      const failure = failureIn(event);
+      if (failure !== undefined) throw toReportedFailure(failure, scrub);
+    },
+    stage: () => (reading.isOver ? "over" : "open"),
+    end() {
+      if (!reading.isOver) throw brokenOff();
+    },
+  };
+}
+
+/** An answer that is being read. */
+interface Reading {
+  readonly say: Say;
+  readonly notes: NoteSender;
+  /** Its items, by output index. */
+  readonly items: Map<number, ItemReading>;
+  /** The index of the item said last, while more of it may come; or -1. */
+  open: number;
+  /** Summary sections are numbered across items, to keep those of two items apart. */
+  section: number;
+  sectionPlace: string;
+  isOver: boolean;
+}
+
+interface ItemReading {
+  /** Something of it was said: words, or a call's arguments. */
+  isSaid: boolean;
+  /** What the dialect adds to a message, said with its first words: alone it would already be an answer. */
+  phase: Extra | undefined;
+  /** The fields that the dialect adds to a call, as said so far; undefined until it has begun. */
+  callFields: string | undefined;
+}
+
+type ReadEvent = (reading: Reading, event: JsonObject, index: number) => void;
+
+/** Other events, such as a hosted tool's progress, tell nothing that its finished item does not. */
+const readers: ReadonlyMap<unknown, ReadEvent> = new Map<unknown, ReadEvent>(
+  Object.entries({
+    "response.output_item.added": (reading, event, index) => beginItem(reading, objectAt(event, "item") ?? {}, index),
+    "response.output_text.delta": sayPiece((text, event, index, { notes }) => {
+      notes.recordText(placeOf(event, index), text);
+      return { type: "text", text, logprobs: readLogprobs(listAt(event, "logprobs")) };
+    }),
+    "response.output_text.annotation.added"({ notes }, event, index) {
+      const annotation = readAnnotation(event["annotation"]);
+      if (annotation !== undefined) notes.addNote(placeOf(event, index), annotation);
+    },
+    "response.refusal.delta": sayPiece((text) => ({ type: "refusal", text })),
+    "response.reasoning_text.delta": sayPiece((text) => ({ type: "reasoning", text })),
+    "response.reasoning_summary_text.delta": sayPiece((text, event, index, reading) => {
+      return { type: "reasoning", text, summary: sectionAt(reading, index, countAt(event, "summary_index")) };
+    }),
+    "response.function_call_arguments.delta": sayPiece(toArguments),
+    "response.custom_tool_call_input.delta": sayPiece(toArguments),
+    "response.output_item.done": (reading, event, index) => endItem(reading, objectAt(event, "item") ?? {}, index),
+    "response.completed": (reading, event) => endAnswer(reading, objectAt(event, "response") ?? {}),
+    "response.incomplete"(reading, event) {
+      const response = objectAt(event, "response") ?? {};
+      endAnswer(reading, response, shortageOf(response));
+    },
+  } satisfies Record<string, ReadEvent>),
+);
+
+/** What an event reports as failed; servers made for another wire do so in its form. */
+function failureIn(event: JsonObject): unknown {
+  if (event["type"] === "response.failed") return errorIn(objectAt(event, "response") ?? {}) ?? {};
+  return event["type"] === "error" ? { ...event, ...objectAt(event, "error") } : errorIn(event);
+}
+
+type ToDelta = (text: string, event: JsonObject, index: number, reading: Reading) => Delta | undefined;
+
+/** Reads an event with the next piece of an item. */
+function sayPiece(toDelta: ToDelta): ReadEvent {
+  return (reading, event, index) => {
+    const text = textAt(event, "delta");
+    const delta = text === undefined ? undefined : toDelta(text, event, index, reading);
+    if (delta === undefined) return;
+    const item = itemAt(reading, index);
+    const opens = !item.isSaid && (delta.type === "text" || delta.type === "refusal");
+    reading.say(opens && item.phase !== undefined ? { ...delta, extra: item.phase } : delta);
+    item.isSaid = true;
+    reading.open = index;
+  };
+}
+
+/** If the call has not begun, its `done` item has the arguments. */
+function toArguments(text: string, _: JsonObject, index: number, reading: Reading): Delta | undefined {
+  return itemAt(reading, index).callFields === undefined ? undefined : { type: "tool-arguments", index, text };
+}
+
+function itemAt({ items }: Reading, index: number): ItemReading {
+  let item = items.get(index);
+  if (item === undefined) items.set(index, (item = { isSaid: false, phase: undefined, callFields: undefined }));
+  return item;
+}
+
+function sectionAt(reading: Reading, index: number, summary: number): number {
+  const place = `${index} ${summary}`;
+  if (place !== reading.sectionPlace) reading.section += 1;
+  reading.sectionPlace = place;
+  return reading.section;
+}
+
+function beginItem(reading: Reading, item: JsonObject, index: number): void {
+  reading.open = -1;
+  if (item["type"] === "message") itemAt(reading, index).phase = phaseOf(item);
+  else beginCall(reading, item, index);
+}
+
+function beginCall(reading: Reading, item: JsonObject, index: number): void {
+  const kind = callKinds.get(item["type"]);
+  const name = textAt(item, "name");
+  // A call without a name yet begins when it is done.
+  if (kind === undefined || name === undefined) return;
+  const begun = itemAt(reading, index);
+  const before = begun.callFields;
+  const extra = extraOf(item, knownOfCall, "responses");
+  begun.callFields = JSON.stringify(extra?.fields ?? {});
+  if (before === undefined) {
+    const callId = textAt(item, "call_id");
+    const group = textAt(item, "namespace");
+    const more = { ...(group !== undefined && { group }), ...(extra !== undefined && { extra }) };
+    reading.say({ type: "tool-call", index, callId, name, kind, ...more });
+  } else if (extra !== undefined && begun.callFields !== before) reading.say({ type: "tool-extra", index, extra });
+}
+
+/** Says what the pieces of a complete item have not. */
+function endItem(reading: Reading, item: JsonObject, index: number): void {
+  const begun = itemAt(reading, index);
+  const isNews = !begun.isSaid;
+  begun.isSaid = true;
+  sayRest(reading, item, index);
+  reading.open = -1;
+  switch (item["type"]) {
+    case "message":
+      return endMessage(reading, item, index, isNews);
+    case "reasoning": {
+      if (isNews) sayReasoning(reading, item, index);
+      const encrypted = textAt(item, "encrypted_content");
+      if (encrypted !== undefined) reading.say({ type: "reasoning-seal", encrypted });
+      return;
+    }
+    case "function_call":
+    case "custom_tool_call": {
+      beginCall(reading, item, index);
+      if (begun.callFields === undefined) {
+        throw new GatewayError("adapter_protocol", "The upstream called a tool without naming it.");
+      }
+      const text = textAt(item, item["type"] === "function_call" ? "arguments" : "input");
+      if (isNews && text !== undefined) reading.say({ type: "tool-arguments", index, text });
+      return;
+    }
+    default:
+      if (!isNews || textAt(item, "type") === undefined) return;
+      if (isCallersSearch(item)) return saySearch(reading, item, index);
+      // What we have no type for, such as a hosted tool's call, is for callers of this dialect.
+      reading.say(toOther(item));
+  }
+}
+
+function endMessage({ say, notes }: Reading, item: JsonObject, index: number, isNews: boolean): void {
+  const extra = phaseOf(item);
+  for (const [number, part] of partsAt(item, "content").entries()) {
+    const place = { item: index, part: number };
+    if (isNews) notes.recordText(place, sayPart(say, part, extra));
+    notes.completeNotes(place, annotationsAt(part));
+  }
+  if (item["status"] !== "incomplete") say({ type: "message-end", extra });
+}
+
+/** Gives its text. */
+function sayPart(say: Say, part: JsonObject, extra: Extra | undefined): string {
+  const ofMessage = extra && { extra };
+  const text = textAt(part, "text");
+  if (text !== undefined) {
+    say({ type: "text", text, logprobs: readLogprobs(listAt(part, "logprobs")), ...ofMessage });
+  }
+  const refusal = textAt(part, "refusal");
+  if (refusal !== undefined) say({ type: "refusal", text: refusal, ...ofMessage });
+  return text ?? "";
+}
+
+/** Some servers stream less of a text than the complete item has. */
+function sayRest({ notes, open }: Reading, item: JsonObject | undefined, index: number): void {
+  if (index !== open || item?.["type"] !== "message") return;
+  for (const [part, whole] of partsAt(item, "content").entries())
+    notes.completeText({ item: index, part }, textAt(whole, "text") ?? "");
+}
+
+function sayReasoning(reading: Reading, item: JsonObject, index: number): void {
+  for (const key of ["content", "summary"] as const) {
+    for (const [number, part] of partsAt(item, key).entries()) {
+      const text = textAt(part, "text");
+      const section = key === "summary" && text !== undefined && { summary: sectionAt(reading, index, number) };
+      if (text !== undefined) reading.say({ type: "reasoning", text, ...section });
+    }
+  }
+}
+
+function saySearch(reading: Reading, item: JsonObject, index: number): void {
+  itemAt(reading, index).callFields = "";
+  reading.say({ type: "tool-call", index, callId: textAt(item, "call_id"), name: "tool_search", kind: "search" });
+  reading.say({ type: "tool-arguments", index, text: JSON.stringify(item["arguments"] ?? {}) });
+}
+
+function endAnswer(reading: Reading, response: JsonObject, shortage?: Finish): void {
+  const { say, items } = reading;
+  const output = partsAt(response, "output");
+  // Some servers stream only the end.
+  if (!items.values().some(({ isSaid }) => isSaid)) output.forEach((item, index) => endItem(reading, item, index));
+  sayRest(reading, output[reading.open], reading.open);
+  const serviceTier = textAt(response, "service_tier");
+  if (serviceTier !== undefined) say({ type: "notes", notes: { serviceTier } });
+  const usage = objectAt(response, "usage");
+  if (usage !== undefined) say({ type: "usage", usage: readUsage(usage, "input", "output") });
+  const hasCalls = items.values().some(({ callFields }) => callFields !== undefined);
+  say({ type: "finish", reason: shortage ?? (hasCalls ? "tool-calls" : "stop") });
+  reading.isOver = true;
 }
 
 /** A message's phase (commentary or final) is also sent back in the next turn. */
 function phaseOf(message: JsonObject): Extra | undefined {
   const phase = textAt(message, "phase");
   return phase === undefined ? undefined : { dialect: "responses", fields: { phase } };
-}
-
-function createAnswerReader(scrub: Scrub): AnswerReader {
-  /** The extra fields of begun calls, as sent so far, by output index. */
-  const calls = new Map<number, string>();
-  /** Output indexes of items with something sent; for a call, its arguments. */
-  const told = new Set<number>();
-  /** Phases of messages that have begun, by output index. */
-  const phases = new Map<number, Extra>();
-  const notes = createNoteSender();
-  /** The output index of the item sent last, while more of it may come; or -1. */
-  let open = -1;
-  /** Summary sections are numbered across items, to keep those of two items apart. */
-  let section = -1;
-  let sectionPlace = "";
-  let over = false;
-
-  function beginItem(item: JsonObject, index: number, deltas: Delta[]): void {
-    open = -1;
-    const phase = item["type"] === "message" ? phaseOf(item) : undefined;
-    if (phase !== undefined) phases.set(index, phase);
-    beginCall(item, index, deltas);
-  }
-
-  function beginCall(item: JsonObject, index: number, deltas: Delta[]): void {
-    const kind = callKinds.get(item["type"]);
-    const name = textAt(item, "name");
-    // A call without a name yet begins when it is done.
-    if (kind === undefined || name === undefined) return;
-    const extra = extraOf(item, knownOfCall, "responses");
-    const before = calls.get(index);
-    const added = JSON.stringify(extra?.fields ?? {});
-    calls.set(index, added);
-    if (before === undefined) {
-      const callId = textAt(item, "call_id");
-      const group = textAt(item, "namespace");
-      const more = { ...(group !== undefined && { group }), ...(extra !== undefined && { extra }) };
-      deltas.push({ type: "tool-call", index, callId, name, kind, ...more });
-    } else if (extra !== undefined && added !== before) deltas.push({ type: "tool-extra", index, extra });
-  }
-
-  function emit(event: JsonObject, index: number, toDelta: (text: string) => Delta, deltas: Delta[]): void {
-    const text = textAt(event, "delta");
-    if (text === undefined) return;
-    const delta = toDelta(text);
-    open = index;
-    if (told.has(index)) return void deltas.push(delta);
-    told.add(index);
-    deltas.push(withPhase(delta, index));
-  }
-
-  /** A phase goes with its message's first words: alone it would already be an answer, with nothing said. */
-  function withPhase(delta: Delta, index: number): Delta {
-    const extra = phases.get(index);
-    const isSaid = delta.type === "text" || delta.type === "refusal";
-    return extra !== undefined && isSaid ? { ...delta, extra } : delta;
-  }
-
-  function sectionAt(index: number, summary: number): number {
-    const place = `${index} ${summary}`;
-    if (place !== sectionPlace) section += 1;
-    sectionPlace = place;
-    return section;
-  }
-
-  /** Sends what the pieces of a complete item have not. */
-  function acceptItem(item: JsonObject, index: number, deltas: Delta[]): void {
-    const isNews = !told.has(index);
-    told.add(index);
-    emitRest(item, index, deltas);
-    open = -1;
-    switch (item["type"]) {
-      case "message": {
-        const extra = phaseOf(item);
-        for (const [number, part] of partsAt(item, "content").entries()) {
-          const place = { item: index, part: number };
-          if (isNews) notes.recordText(place, emitPart(part, extra, deltas));
-          notes.completeNotes(place, annotationsAt(part), deltas);
-        }
-        if (item["status"] !== "incomplete") deltas.push({ type: "message-end", extra });
-        return;
-      }
-      case "reasoning": {
-        if (isNews) emitReasoning(item, index, deltas);
-        const encrypted = textAt(item, "encrypted_content");
-        if (encrypted !== undefined) deltas.push({ type: "reasoning-seal", encrypted });
-        return;
-      }
-      case "function_call":
-      case "custom_tool_call": {
-        beginCall(item, index, deltas);
-        if (!calls.has(index)) {
-          throw new GatewayError("adapter_protocol", "The upstream called a tool without naming it.");
-        }
-        const text = textAt(item, item["type"] === "function_call" ? "arguments" : "input");
-        if (isNews && text !== undefined) deltas.push({ type: "tool-arguments", index, text });
-        return;
-      }
-      default:
-        if (!isNews || textAt(item, "type") === undefined) return;
-        if (isCallersSearch(item)) return emitSearch(item, index, deltas);
-        // What we have no type for, such as a hosted tool's call, is for callers of this dialect.
-        deltas.push(toOther(item));
-    }
-  }
-
-  /** Some servers stream less of a text than the complete item has. */
-  function emitRest(item: JsonObject | undefined, index: number, deltas: Delta[]): void {
-    if (index !== open || item?.["type"] !== "message") return;
-    for (const [part, whole] of partsAt(item, "content").entries())
-      notes.completeText({ item: index, part }, textAt(whole, "text") ?? "", deltas);
-  }
-
-  function emitSearch(item: JsonObject, index: number, deltas: Delta[]): void {
-    calls.set(index, "");
-    deltas.push({ type: "tool-call", index, callId: textAt(item, "call_id"), name: "tool_search", kind: "search" });
-    deltas.push({ type: "tool-arguments", index, text: JSON.stringify(item["arguments"] ?? {}) });
-  }
-
-  function note(event: JsonObject, index: number, deltas: Delta[]): void {
-    const annotation = readAnnotation(event["annotation"]);
-    if (annotation !== undefined) notes.addNote(placeOf(event, index), annotation, deltas);
-  }
-
-  function emitReasoning(item: JsonObject, index: number, deltas: Delta[]): void {
-    for (const part of partsAt(item, "content")) {
-      const text = textAt(part, "text");
-      if (text !== undefined) deltas.push({ type: "reasoning", text });
-    }
-    for (const [number, part] of partsAt(item, "summary").entries()) {
-      const text = textAt(part, "text");
-      if (text !== undefined) deltas.push({ type: "reasoning", text, summary: sectionAt(index, number) });
-    }
-  }
-
-  function acceptEnd(response: JsonObject, shortage: Finish | undefined, deltas: Delta[]): void {
-    const output = partsAt(response, "output");
-    // Some servers stream only the end.
-    if (told.size === 0) output.forEach((item, index) => acceptItem(item, index, deltas));
-    emitRest(output[open], open, deltas);
-    const serviceTier = textAt(response, "service_tier");
-    if (serviceTier !== undefined) deltas.push({ type: "notes", notes: { serviceTier } });
-    const usage = objectAt(response, "usage");
-    if (usage !== undefined) deltas.push({ type: "usage", usage: readUsage(usage, "input", "output") });
-    deltas.push({ type: "finish", reason: shortage ?? (calls.size > 0 ? "tool-calls" : "stop") });
-    over = true;
-  }
-
-  return {
-    accept(event, deltas) {
-      const index = countAt(event, "output_index");
-      switch (event["type"]) {
-        case "response.output_item.added":
-          return beginItem(objectAt(event, "item") ?? {}, index, deltas);
-        case "response.output_text.delta": {
-          notes.recordText(placeOf(event, index), textAt(event, "delta") ?? "");
-          const logprobs = readLogprobs(listAt(event, "logprobs"));
-          return emit(event, index, (text) => ({ type: "text", text, logprobs }), deltas);
-        }
-        case "response.output_text.annotation.added":
-          return note(event, index, deltas);
-        case "response.refusal.delta":
-          return emit(event, index, (text) => ({ type: "refusal", text }), deltas);
-        case "response.reasoning_text.delta":
-          return emit(event, index, (text) => ({ type: "reasoning", text }), deltas);
-        case "response.reasoning_summary_text.delta": {
-          const summary = sectionAt(index, countAt(event, "summary_index"));
-          return emit(event, index, (text) => ({ type: "reasoning", text, summary }), deltas);
-        }
-        case "response.function_call_arguments.delta":
-        case "response.custom_tool_call_input.delta":
-          // If the call has not begun, its `done` item has the arguments.
-          if (calls.has(index)) emit(event, index, (text) => ({ type: "tool-arguments", index, text }), deltas);
-          return;
-        case "response.output_item.done":
-          return acceptItem(objectAt(event, "item") ?? {}, index, deltas);
-        case "response.completed":
-          return acceptEnd(objectAt(event, "response") ?? {}, undefined, deltas);
-        case "response.incomplete": {
-          const response = objectAt(event, "response") ?? {};
-          return acceptEnd(response, shortageOf(response), deltas);
-        }
-        case "response.failed":
-          throw toReportedFailure(errorIn(objectAt(event, "response") ?? {}) ?? {}, scrub);
-        case "error":
-          throw toReportedFailure({ ...event, ...objectAt(event, "error") }, scrub);
-        default: {
-          // Servers made for another wire report failures in its form. Other events, such as a hosted tool's progress,
-          // tell nothing that its finished item does not.
-          const error = errorIn(event);
-          if (error !== undefined) throw toReportedFailure(error, scrub);
-        }
-      }
-    },
-    stage: () => (over ? "over" : "open"),
-    end() {
-      if (!over) throw brokenOff();
-    },
-  };
 }
 
 /** The event that would have brought this response. */
@@ -269,18 +304,6 @@ const callKinds: ReadonlyMap<unknown, "function" | "custom"> = new Map([
 function shortageOf(response: JsonObject): Finish {
   const reason = objectAt(response, "incomplete_details")?.["reason"];
   return reason === "content_filter" ? "content-filter" : "length";
-}
-
-/** Gives its text. */
-function emitPart(part: JsonObject, extra: Extra | undefined, deltas: Delta[]): string {
-  const ofMessage = extra && { extra };
-  const text = textAt(part, "text");
-  if (text !== undefined) {
-    deltas.push({ type: "text", text, logprobs: readLogprobs(listAt(part, "logprobs")), ...ofMessage });
-  }
-  const refusal = textAt(part, "refusal");
-  if (refusal !== undefined) deltas.push({ type: "refusal", text: refusal, ...ofMessage });
-  return text ?? "";
 }
 
 function partsAt(from: JsonObject, key: string): readonly JsonObject[] {
