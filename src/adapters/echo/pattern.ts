@@ -1,165 +1,81 @@
-/** Writes a short string that matches a regular expression, by reading the expression, never running it. */
+/** Writes short strings that match a regular expression, by reading the expression: as a whole it never runs. */
 
-/**
- * Knows literals, classes, escapes, groups, alternatives and quantifiers; gives up on the rest (look-around,
- * references). `nth` picks other characters of a class, `more` adds so many repetitions where allowed.
- */
-export function samplePattern(pattern: string, nth: number, more: number): string | undefined {
-  if (pattern.length > maxPatternCharacters) return undefined;
-  const reader: Reader = { characters: [...pattern], at: 0, nth, more };
+/** A string that matches: `nth` picks other characters of a class, `more` adds so many repetitions where allowed. */
+export type PatternSampler = (nth: number, more: number) => string | undefined;
+
+/** Knows characters, classes, groups, alternatives and quantifiers; gives up on the rest (look-around, references). */
+export function readPattern(pattern: string): PatternSampler | undefined {
+  const tokens = (pattern.length <= maxPatternCharacters && pattern.match(tokenPattern)) || [];
+  if (tokens.join("") !== pattern) return undefined;
+  const reader: Reader = { tokens, at: 0 };
   const sample = readAlternatives(reader);
-  return reader.at === reader.characters.length ? sample : undefined;
+  return reader.at === tokens.length ? sample : undefined;
 }
 
 interface Reader {
-  readonly characters: readonly string[];
+  readonly tokens: readonly string[];
   at: number;
-  readonly nth: number;
-  readonly more: number;
 }
-
-type Test = (character: string) => boolean;
 
 const maxPatternCharacters = 1_000;
 const maxRepeatedCharacters = 10_000;
 
+/** A group's start, a class, an escape, a quantifier, or any other character. */
+const tokenPattern =
+  /\((?:\?:|\?<[A-Za-z_]\w*>|(?!\?))|\[(?:\\.|[^\\\]])*\]|\\(?:u[\dA-Fa-f]{4}|x[\dA-Fa-f]{2}|[dDwWsSnrt]|[^A-Za-z\d])|(?:[*+?]|\{\d+(?:,\d*)?\})\??|[^([\\]/gsu;
+
 /** The first alternative is the sample; the others are only read. */
-function readAlternatives(reader: Reader): string | undefined {
+function readAlternatives(reader: Reader): PatternSampler | undefined {
   const first = readSequence(reader);
-  while (peek(reader) === "|") {
+  while (reader.tokens[reader.at] === "|") {
     reader.at += 1;
     if (readSequence(reader) === undefined) return undefined;
   }
   return first;
 }
 
-function readSequence(reader: Reader): string | undefined {
-  let sample = "";
-  for (let next = peek(reader); next !== undefined && next !== "|" && next !== ")"; next = peek(reader)) {
-    const atom = readAtom(reader);
-    const times = readQuantifier(reader);
-    if (atom === undefined || times === undefined || atom.length * times > maxRepeatedCharacters) return undefined;
-    sample += atom.repeat(times);
+function readSequence(reader: Reader): PatternSampler | undefined {
+  const pieces: PatternSampler[] = [];
+  for (;;) {
+    const token = reader.tokens[reader.at];
+    if (token === undefined || token === "|" || token === ")") break;
+    reader.at += 1;
+    const atom = token.startsWith("(") ? readGroup(reader) : readAtom(token);
+    if (atom === undefined) return undefined;
+    pieces.push(repeat(atom, readQuantifier(reader)));
   }
-  return sample;
-}
-
-function readAtom(reader: Reader): string | undefined {
-  const character = next(reader);
-  switch (character) {
-    case "^":
-    case "$":
-      return "";
-    case ".":
-      return pick(reader, () => true);
-    case "(":
-      return readGroup(reader);
-    case "[":
-      return readClass(reader);
-    case "\\":
-      return readEscape(reader);
-    case "*":
-    case "+":
-    case "?":
-      return undefined;
-    default:
-      return character;
-  }
-}
-
-function readGroup(reader: Reader): string | undefined {
-  if (peek(reader) === "?") {
-    const opening = /^\?(?::|<[A-Za-z_]\w*>)/.exec(reader.characters.slice(reader.at, reader.at + 64).join(""));
-    if (opening === null) return undefined;
-    reader.at += opening[0].length;
-  }
-  const sample = readAlternatives(reader);
-  return next(reader) === ")" ? sample : undefined;
-}
-
-const controls: ReadonlyMap<string, string> = new Map([
-  ["n", "\n"],
-  ["r", "\r"],
-  ["t", "\t"],
-]);
-
-const shorthands: ReadonlyMap<string, Test> = new Map([
-  ["d", (character: string) => /\d/.test(character)],
-  ["D", (character: string) => /\D/.test(character)],
-  ["w", (character: string) => /\w/.test(character)],
-  ["W", (character: string) => /\W/.test(character)],
-  ["s", (character: string) => /\s/.test(character)],
-  ["S", (character: string) => /\S/.test(character)],
-]);
-
-function readEscape(reader: Reader): string | undefined {
-  const character = next(reader);
-  const shorthand = shorthands.get(character ?? "");
-  if (shorthand !== undefined) return pick(reader, shorthand);
-  return character === undefined ? undefined : escaped(reader, character);
-}
-
-/** The character that an escape stands for; undefined for letters and digits with another meaning. */
-function escaped(reader: Reader, character: string): string | undefined {
-  const digits = character === "u" ? 4 : character === "x" ? 2 : 0;
-  if (digits > 0) {
-    const code = reader.characters.slice(reader.at, reader.at + digits).join("");
-    reader.at += digits;
-    return /^[0-9A-Fa-f]+$/.test(code) && code.length === digits
-      ? String.fromCharCode(Number.parseInt(code, 16))
-      : undefined;
-  }
-  return controls.get(character) ?? (/[A-Za-z0-9]/.test(character) ? undefined : character);
-}
-
-function readClass(reader: Reader): string | undefined {
-  const negated = peek(reader) === "^";
-  if (negated) reader.at += 1;
-  const tests: Test[] = [];
-  let firstCharacter: string | undefined;
-  while (peek(reader) !== "]") {
-    let from = next(reader);
-    if (from === "\\") {
-      const letter = next(reader) ?? "";
-      const shorthand = shorthands.get(letter);
-      if (shorthand !== undefined) {
-        tests.push(shorthand);
-        continue;
-      }
-      from = escaped(reader, letter);
+  return (nth, more) => {
+    let sample = "";
+    for (const piece of pieces) {
+      const text = piece(nth, more);
+      if (text === undefined) return undefined;
+      sample += text;
     }
-    if (from === undefined) return undefined;
-    const to = readRangeEnd(reader) ?? from;
-    const start = from;
-    firstCharacter ??= start;
-    tests.push((character) => character >= start && character <= to);
-  }
+    return sample;
+  };
+}
+
+function readGroup(reader: Reader): PatternSampler | undefined {
+  const sample = readAlternatives(reader);
+  const isClosed = reader.tokens[reader.at] === ")";
   reader.at += 1;
-  return (
-    pick(reader, (character) => tests.some((test) => test(character)) !== negated) ??
-    (negated ? undefined : firstCharacter)
+  return isClosed ? sample : undefined;
+}
+
+function readAtom(token: string): PatternSampler | undefined {
+  if (isQuantifier(token)) return undefined;
+  if (token === "^" || token === "$") return () => "";
+  const characters = /^[[\\.]/.test(token) ? readClass(token) : [token];
+  return (nth) => characters[nth % Math.max(characters.length, 1)];
+}
+
+/** A single class can be run, on one character at a time. What it names itself may not be in the alphabet. */
+function readClass(token: string): readonly string[] {
+  const one = toExpression(`^${token}$`);
+  const named = token.replaceAll(/\\[ux]([\dA-Fa-f]{2,4})/g, (_, code) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
   );
-}
-
-function readRangeEnd(reader: Reader): string | undefined {
-  const after = reader.characters[reader.at + 1];
-  if (peek(reader) !== "-" || after === undefined || after === "]") return undefined;
-  reader.at += 2;
-  return after === "\\" ? escaped(reader, next(reader) ?? "") : after;
-}
-
-/** How often the preceding atom occurs in the sample. */
-function readQuantifier(reader: Reader): number | undefined {
-  const rest = reader.characters.slice(reader.at, reader.at + 24).join("");
-  const [quantifier] = /^(?:[*+?]|\{\d+(?:,\d*)?\})\??/.exec(rest) ?? [""];
-  reader.at += quantifier.length;
-  if (quantifier === "") return 1;
-  if (quantifier.startsWith("*")) return reader.more;
-  if (quantifier.startsWith("+")) return 1 + reader.more;
-  if (quantifier.startsWith("?")) return Math.min(1, reader.more);
-  const [least = 0, most] = quantifier.replaceAll(/[{}?]/g, "").split(",");
-  if (most === undefined) return Number(least);
-  return Math.min(Number(least) + reader.more, most === "" ? Infinity : Number(most));
+  return [...new Set([...alphabet, ...named])].filter((character) => one?.test(character));
 }
 
 const alphabet = [
@@ -169,17 +85,46 @@ const alphabet = [
   ..." _-.,:;!?@#%&*+=/'\"()[]{}<>|~^$`\\\t\n",
 ];
 
-function pick(reader: Reader, test: Test): string | undefined {
-  const allowed = alphabet.filter(test);
-  return allowed[reader.nth % Math.max(allowed.length, 1)];
+function toExpression(source: string): RegExp | undefined {
+  for (const mode of ["u", ""]) {
+    try {
+      return new RegExp(source, mode);
+    } catch {
+      // It may be valid in the other mode.
+    }
+  }
+  return undefined;
 }
 
-function peek(reader: Reader): string | undefined {
-  return reader.characters[reader.at];
+interface Bounds {
+  readonly least: number;
+  readonly most: number;
 }
 
-function next(reader: Reader): string | undefined {
-  const character = reader.characters[reader.at];
+function isQuantifier(token: string): boolean {
+  return /^(?:[*+?]|\{\d)/.test(token);
+}
+
+/** How often the preceding atom may occur. */
+function readQuantifier(reader: Reader): Bounds {
+  const token = reader.tokens[reader.at] ?? "";
+  if (!isQuantifier(token)) return { least: 1, most: 1 };
   reader.at += 1;
-  return character;
+  const [least = "", most = least] = (signs.get(token.charAt(0)) ?? token.replaceAll(/[{}?]/g, "")).split(",");
+  return { least: Number(least), most: most === "" ? Infinity : Number(most) };
+}
+
+/** What the short quantifiers stand for. */
+const signs: ReadonlyMap<string, string> = new Map([
+  ["*", "0,"],
+  ["+", "1,"],
+  ["?", "0,1"],
+]);
+
+function repeat(sample: PatternSampler, { least, most }: Bounds): PatternSampler {
+  return (nth, more) => {
+    const text = sample(nth, more);
+    const times = Math.min(least + more, most);
+    return text === undefined || text.length * times > maxRepeatedCharacters ? undefined : text.repeat(times);
+  };
 }

@@ -3,6 +3,7 @@ import { GatewayError } from "../../core/errors.ts";
 import type { JsonSchema } from "../../core/turn.ts";
 import { createCheck, isReadable, hidePatterns, hiddenPattern } from "./check.ts";
 import { isObject } from "../json.ts";
+import { type PatternSampler, readPattern } from "./pattern.ts";
 import { numberOf, numbers, strings } from "./scalars.ts";
 import { type Variant, unfold } from "./variants.ts";
 
@@ -32,6 +33,7 @@ const maxCandidates = 64;
 function createMaker(root: JsonSchema, options: SampleOptions): Make {
   const check = createCheck(root);
   const whole = { root, countStep, refuse };
+  const samplers = new Map<string, PatternSampler | undefined>();
   let steps = 0;
 
   function* make(part: unknown, references: readonly string[], nth: number, told?: string): ReturnType<Make> {
@@ -75,7 +77,7 @@ function createMaker(root: JsonSchema, options: SampleOptions): Make {
   function* build(type: unknown, variant: Variant, nth: number): Generator<unknown> {
     if (type === "null") yield null;
     if (type === "boolean") yield nth % 2 === 0;
-    if (type === "string") yield* strings(variant.schema, nth);
+    if (type === "string") yield* strings(variant.schema, nth, samplerOf);
     if (type === "integer" || type === "number") yield* numbers(variant.schema, type === "integer", nth);
     const value =
       type === "object" ? buildObject(variant, nth) : type === "array" ? buildArray(variant, nth) : undefined;
@@ -140,6 +142,11 @@ function createMaker(root: JsonSchema, options: SampleOptions): Make {
       }
     }
     return found;
+  }
+
+  function samplerOf(pattern: string): PatternSampler | undefined {
+    if (!samplers.has(pattern)) samplers.set(pattern, readPattern(pattern));
+    return samplers.get(pattern);
   }
 
   function countStep(cost = 1): void {

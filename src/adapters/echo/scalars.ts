@@ -1,24 +1,41 @@
 /** Strings and numbers that a plain JSON Schema allows, likeliest first; `nth` asks for different ones. */
 import type { JsonSchema } from "../../core/turn.ts";
 import { hiddenPattern } from "./check.ts";
-import { samplePattern } from "./pattern.ts";
+import type { PatternSampler } from "./pattern.ts";
 
 const maxCharacters = 1_000_000;
 
-export function* strings(schema: JsonSchema, nth: number): Generator<string, void, void> {
+/** `samplerOf` reads a pattern, once for all its strings. */
+export function* strings(
+  schema: JsonSchema,
+  nth: number,
+  samplerOf: (pattern: string) => PatternSampler | undefined,
+): Generator<string, void, void> {
   const min = numberOf(schema, "minLength") ?? 0;
   const max = numberOf(schema, "maxLength") ?? Infinity;
   if (min > maxCharacters) return;
   const pattern = schema[hiddenPattern];
-  if (typeof pattern === "string") {
-    for (let more = 0; more <= Math.min(min, 256); more += 1) {
-      const sample = samplePattern(pattern, nth, more);
-      if (sample !== undefined && sample.length >= min && sample.length <= max) return yield sample;
-    }
-  }
+  const sampler = typeof pattern === "string" ? samplerOf(pattern) : undefined;
+  const sample = sampler && shortest(sampler, nth, min);
+  if (sample !== undefined && sample.length <= max) return yield sample;
   const formatted = typeof schema.format === "string" ? formats.get(schema.format)?.(nth) : undefined;
   if (formatted !== undefined) yield formatted;
   yield (nth === 0 ? "text" : `${nth} text`).slice(0, max).padEnd(min, "x");
+}
+
+const maxRepetitions = 256;
+
+/** The shortest sample that is long enough. More repetitions never make a sample shorter, so half of them are skipped. */
+function shortest(sampler: PatternSampler, nth: number, min: number): string | undefined {
+  let found: string | undefined;
+  let [least, most] = [0, Math.min(min, maxRepetitions)];
+  while (least <= most) {
+    const more = (least + most) >> 1;
+    const sample = sampler(nth, more);
+    if (sample === undefined || sample.length >= min) [found, most] = [sample ?? found, more - 1];
+    else least = more + 1;
+  }
+  return found;
 }
 
 /** A value of each format, using names reserved for examples. */
