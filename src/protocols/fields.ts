@@ -19,11 +19,20 @@ export function pathOf(fields: Fields, key: string): string {
   return fields.path === "" ? key : `${fields.path}.${key}`;
 }
 
-export function readString(fields: Fields, key: string): string | undefined {
+/** Whether the field has a value. */
+export function isPresent({ values }: Fields, key: string): boolean {
+  return (values[key] ?? null) !== null;
+}
+
+function read<T>(fields: Fields, key: string, expected: string, is: (value: unknown) => value is T): T | undefined {
   const value = fields.values[key];
   if (value === undefined || value === null) return undefined;
-  if (typeof value === "string") return value;
-  throw wrongType(pathOf(fields, key), "a string", value);
+  if (is(value)) return value;
+  throw wrongType(pathOf(fields, key), expected, value);
+}
+
+export function readString(fields: Fields, key: string): string | undefined {
+  return read(fields, key, "a string", (value) => typeof value === "string");
 }
 
 export function requireString(fields: Fields, key: string): string {
@@ -32,17 +41,12 @@ export function requireString(fields: Fields, key: string): string {
 
 /** A required, non-empty string. */
 export function requireName(fields: Fields, key: string): string {
-  const value = requireString(fields, key);
-  if (value !== "") return value;
-  const path = pathOf(fields, key);
-  throw new GatewayError(
-    "invalid_value",
-    `Invalid '${path}': empty string. Expected a string with at least one character.`,
-    {
-      param: path,
-      wireCode: "empty_string",
-    },
-  );
+  return requireString(fields, key) || refuseEmpty(pathOf(fields, key));
+}
+
+function refuseEmpty(path: string): never {
+  const message = `Invalid '${path}': empty string. Expected a string with at least one character.`;
+  invalid(path, message, "empty_string");
 }
 
 const maxShortName = 1_000;
@@ -57,17 +61,12 @@ export function requireShortName(fields: Fields, key: string): string {
 }
 
 export function readBoolean(fields: Fields, key: string): boolean | undefined {
-  const value = fields.values[key];
-  if (value === undefined || value === null) return undefined;
-  if (typeof value === "boolean") return value;
-  throw wrongType(pathOf(fields, key), "a boolean", value);
+  return read(fields, key, "a boolean", (value) => typeof value === "boolean");
 }
 
 function readNumber(fields: Fields, key: string, min: number, max: number): number | undefined {
-  const value = fields.values[key];
-  if (value === undefined || value === null) return undefined;
-  if (typeof value !== "number") throw wrongType(pathOf(fields, key), "a decimal", value);
-  return checkRange(pathOf(fields, key), "decimal", value, min, max);
+  const value = read(fields, key, "a decimal", (found) => typeof found === "number");
+  return value === undefined ? undefined : checkRange(pathOf(fields, key), "decimal", value, min, max);
 }
 
 export function readInteger(
@@ -76,10 +75,8 @@ export function readInteger(
   min: number,
   max = Number.MAX_SAFE_INTEGER,
 ): number | undefined {
-  const value = fields.values[key];
-  if (value === undefined || value === null) return undefined;
-  if (typeof value !== "number" || !Number.isInteger(value)) throw wrongType(pathOf(fields, key), "an integer", value);
-  return checkRange(pathOf(fields, key), "integer", value, min, max);
+  const value = read(fields, key, "an integer", (found): found is number => Number.isInteger(found));
+  return value === undefined ? undefined : checkRange(pathOf(fields, key), "integer", value, min, max);
 }
 
 export function readChoice<T extends string>(fields: Fields, key: string, allowed: readonly T[]): T | undefined {
@@ -89,9 +86,8 @@ export function readChoice<T extends string>(fields: Fields, key: string, allowe
 }
 
 export function readObject(fields: Fields, key: string): Fields | undefined {
-  const value = fields.values[key];
-  if (value === undefined || value === null) return undefined;
-  return toFields(value, pathOf(fields, key));
+  const values = read(fields, key, "an object", isObject);
+  return values && { path: pathOf(fields, key), values };
 }
 
 export function requireObject(fields: Fields, key: string): Fields {
@@ -99,18 +95,13 @@ export function requireObject(fields: Fields, key: string): Fields {
 }
 
 export function readArray(fields: Fields, key: string): readonly unknown[] | undefined {
-  const value = fields.values[key];
-  if (value === undefined || value === null) return undefined;
-  if (Array.isArray(value)) return value;
-  throw wrongType(pathOf(fields, key), "an array", value);
+  return read(fields, key, "an array", (value): value is unknown[] => Array.isArray(value));
 }
 
 /** The objects of a list, each with its path. */
 export function readObjects(fields: Fields, key: string): readonly Fields[] | undefined {
-  const list = readArray(fields, key);
-  if (list === undefined) return undefined;
   const path = pathOf(fields, key);
-  return list.map((value, index) => toFields(value, `${path}[${index}]`));
+  return readArray(fields, key)?.map((value, index) => toFields(value, `${path}[${index}]`));
 }
 
 const maxOthers = 1_000;
@@ -213,9 +204,12 @@ export function wrongType(path: string, expected: string, value: unknown): Gatew
 
 export function notAllowed(path: string, value: string, allowed: readonly string[]): never {
   const choices = allowed.map((choice) => `'${choice}'`).join(", ");
-  throw new GatewayError("invalid_value", `Invalid value: '${value}'. Supported values are: ${choices}.`, {
-    param: path,
-  });
+  return invalid(path, `Invalid value: '${value}'. Supported values are: ${choices}.`);
+}
+
+/** A value that has the right type and still cannot be used. */
+export function invalid(param: string, message: string, wireCode?: string): never {
+  throw new GatewayError("invalid_value", message, { param, wireCode });
 }
 
 export function missing(path: string, hint = ""): never {
@@ -230,21 +224,15 @@ export function unsupported(path: string, why: string): never {
 }
 
 function checkRange(path: string, kind: "decimal" | "integer", value: number, min: number, max: number): number {
-  if (value < min) {
-    throw new GatewayError(
-      "out_of_range",
-      `Invalid '${path}': ${kind} below minimum value. Expected a value >= ${min}, but got ${value} instead.`,
-      { param: path, wireCode: `${kind}_below_min_value` },
-    );
-  }
-  if (value > max) {
-    throw new GatewayError(
-      "out_of_range",
-      `Invalid '${path}': ${kind} above maximum value. Expected a value <= ${max}, but got ${value} instead.`,
-      { param: path, wireCode: `${kind}_above_max_value` },
-    );
-  }
-  return value;
+  if (value >= min && value <= max) return value;
+  const isBelow = value < min;
+  const side = isBelow ? "below minimum" : "above maximum";
+  const expected = isBelow ? `>= ${min}` : `<= ${max}`;
+  throw new GatewayError(
+    "out_of_range",
+    `Invalid '${path}': ${kind} ${side} value. Expected a value ${expected}, but got ${value} instead.`,
+    { param: path, wireCode: `${kind}_${isBelow ? "below_min" : "above_max"}_value` },
+  );
 }
 
 function tooLong(path: string, what: string, expected: string, length: number): GatewayError {

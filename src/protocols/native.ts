@@ -1,7 +1,7 @@
 /** Reads the fields meant for an adapter of the request's dialect, and which of them others cannot honour. */
 import type { Dialect } from "../core/item.ts";
 import type { Demand, Native } from "../core/turn.ts";
-import { type Fields, readOthers } from "./fields.ts";
+import { type Fields, isPresent, readOthers } from "./fields.ts";
 
 /** The fields of a dialect's request that the gateway itself does not model. */
 export interface OwnWords {
@@ -21,7 +21,7 @@ interface Demanding extends Demand {
 
 export function readNative(fields: Fields, { dialect, ours, demands, offers }: OwnWords): Native {
   const { values } = fields;
-  const isSent = (param: string): boolean => (values[param] ?? undefined) !== undefined;
+  const isSent = (param: string) => isPresent(fields, param);
   return {
     dialect,
     fields: readOthers(fields, ours) ?? {},

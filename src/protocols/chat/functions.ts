@@ -1,6 +1,15 @@
 /** Reads `functions` and `function_call`, the form before tools, as the tools and the choice that they stand for. */
 import { GatewayError } from "../../core/errors.ts";
-import { type Fields, notAllowed, readFunction, readObjects, requireName, toFields } from "../fields.ts";
+import {
+  type Fields,
+  invalid,
+  isPresent,
+  notAllowed,
+  readFunction,
+  readObjects,
+  requireName,
+  toFields,
+} from "../fields.ts";
 
 /** The caller uses functions, and gets calls in the same form. */
 export function speaksOfFunctions(body: Fields): boolean {
@@ -37,12 +46,8 @@ function readChoice(body: Fields, names: readonly string[]): unknown {
   return { type: "function", function: { name } };
 }
 
-function isPresent(body: Fields, key: string): boolean {
-  return (body.values[key] ?? null) !== null;
-}
-
 function refuse(why: string): never {
-  throw new GatewayError("invalid_value", `Invalid value for 'function_call': ${why}`, { param: "function_call" });
+  invalid("function_call", `Invalid value for 'function_call': ${why}`);
 }
 
 function refuseBoth(modern: string): never {

@@ -3,6 +3,8 @@ import { GatewayError } from "../../core/errors.ts";
 import type { Content, Item, Part, Role, ToolCall } from "../../core/item.ts";
 import {
   type Fields,
+  invalid,
+  isPresent,
   missing,
   notAllowed,
   pathOf,
@@ -22,11 +24,8 @@ import { readContent, requireContent } from "./content.ts";
 export function readMessages(body: Fields): readonly Item[] {
   const list = readArray(body, "messages") ?? missing("messages", hintAt(body));
   if (list.length === 0) {
-    throw new GatewayError(
-      "invalid_value",
-      "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
-      { param: "messages", wireCode: "empty_array" },
-    );
+    const why = "Expected an array with minimum length 1, but got an empty array instead.";
+    invalid("messages", `Invalid 'messages': empty array. ${why}`, "empty_array");
   }
   const reading = beginReading(list);
   for (const [index, value] of list.entries()) readMessage(toFields(value, `messages[${index}]`), reading);
@@ -34,8 +33,8 @@ export function readMessages(body: Fields): readonly Item[] {
 }
 
 /** What a body without messages was probably meant for. */
-function hintAt({ values }: Fields): string {
-  return (values["input"] ?? undefined) === undefined ? "" : " A request with 'input' goes to /v1/responses.";
+function hintAt(body: Fields): string {
+  return isPresent(body, "input") ? " A request with 'input' goes to /v1/responses." : "";
 }
 
 /** For each message, the number of items up to its end. */

@@ -3,6 +3,7 @@ import { GatewayError } from "../../core/errors.ts";
 import type { Ask, Format, Settings } from "../../core/turn.ts";
 import {
   type Fields,
+  invalid,
   isObject,
   missing,
   pathOf,
@@ -123,11 +124,8 @@ function readStreamOptions(fields: Fields, stream: boolean): boolean {
   const options = readObject(fields, "stream_options");
   if (options === undefined) return false;
   if (!stream) {
-    throw new GatewayError(
-      "invalid_value",
-      "The 'stream_options' parameter is only allowed when 'stream' is enabled. Set 'stream' to true or leave it out.",
-      { param: "stream_options" },
-    );
+    const why = "is only allowed when 'stream' is enabled. Set 'stream' to true or leave it out.";
+    invalid("stream_options", `The 'stream_options' parameter ${why}`);
   }
   return readBoolean(options, "include_usage") ?? false;
 }
@@ -183,13 +181,7 @@ function readLogprobs(fields: Fields): number | undefined {
   const wanted = readBoolean(fields, "logprobs") ?? false;
   const top = readInteger(fields, "top_logprobs", 0, 20);
   if (top !== undefined && top > 0 && !wanted) {
-    throw new GatewayError(
-      "invalid_value",
-      "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.",
-      {
-        param: "top_logprobs",
-      },
-    );
+    invalid("top_logprobs", "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.");
   }
   return wanted ? (top ?? 0) : undefined;
 }

@@ -1,8 +1,8 @@
 /** Reads `tools` and `tool_choice`. */
-import { GatewayError } from "../../core/errors.ts";
 import type { Settings, Tool, ToolChoice } from "../../core/turn.ts";
 import {
   type Fields,
+  invalid,
   missing,
   notAllowed,
   readChoice,
@@ -72,9 +72,7 @@ export function readToolChoice(body: Fields, tools: readonly Tool[]): Pick<Setti
 
 function toWord(word: (typeof words)[number], tools: readonly Tool[]): ToolChoice {
   if (word !== "required" || tools.length > 0) return { type: word };
-  throw new GatewayError("invalid_value", "'tool_choice' is 'required', but 'tools' has none to call.", {
-    param: "tool_choice",
-  });
+  return invalid("tool_choice", "'tool_choice' is 'required', but 'tools' has none to call.");
 }
 
 /** A tool that only this dialect knows has no name. */
@@ -92,7 +90,5 @@ function keysOf(tools: readonly Tool[]): ReadonlySet<string> {
 function requireKnown(type: "function" | "custom", named: Fields, known: ReadonlySet<string>): string {
   const name = requireName(named, "name");
   if (known.has(`${type} ${name}`)) return name;
-  throw new GatewayError("invalid_value", `Tool choice '${name}' not found in 'tools' parameter.`, {
-    param: "tool_choice",
-  });
+  return invalid("tool_choice", `Tool choice '${name}' not found in 'tools' parameter.`);
 }

@@ -1,7 +1,16 @@
 /** Reads the choice among tools in a create body. */
-import { GatewayError } from "../../core/errors.ts";
 import { nameInGroup, type Settings, type Tool } from "../../core/turn.ts";
-import { type Fields, missing, pathOf, readChoice, readObjects, readString, requireName, toFields } from "../fields.ts";
+import {
+  type Fields,
+  invalid,
+  missing,
+  pathOf,
+  readChoice,
+  readObjects,
+  readString,
+  requireName,
+  toFields,
+} from "../fields.ts";
 import { labelOf, toLabelled } from "./tools.ts";
 
 /** Reads `tool_choice`; a tool that it names must be among those given. */
@@ -99,17 +108,9 @@ function requireHosted({ hosted }: Choices, type: string, label: string): string
 }
 
 function ambiguous(name: string, param: string): never {
-  throw new GatewayError(
-    "invalid_value",
-    `Several namespaces have a tool '${name}'. Specify which one with 'namespace'.`,
-    {
-      param,
-    },
-  );
+  invalid(param, `Several namespaces have a tool '${name}'. Specify which one with 'namespace'.`);
 }
 
 function notGiven(name: string): never {
-  throw new GatewayError("invalid_value", `Tool choice '${name}' not found in 'tools' parameter.`, {
-    param: "tool_choice",
-  });
+  invalid("tool_choice", `Tool choice '${name}' not found in 'tools' parameter.`);
 }

@@ -1,9 +1,8 @@
 /** Compacts conversations on request: `POST /v1/responses/compact`. */
-import { GatewayError } from "../../core/errors.ts";
 import type { Item, Message } from "../../core/item.ts";
 import type { About } from "../../core/ports.ts";
 import type { Answer, Ask } from "../../core/turn.ts";
-import { readBody } from "../fields.ts";
+import { isPresent, missing, readBody } from "../fields.ts";
 import { toSeconds } from "../time.ts";
 import { toWireUsage } from "./object.ts";
 import { toItemId, toWireItem } from "./output.ts";
@@ -12,14 +11,11 @@ import type { Seal } from "./seal.ts";
 
 /** Nothing is stored: the caller continues with the result. */
 export function readCompactRequest(body: unknown, seal: Seal): Ask {
-  const { model, input, previous_response_id, instructions } = readBody(body).values;
-  if (model !== undefined && model !== null && (input ?? previous_response_id ?? undefined) === undefined) {
-    throw new GatewayError(
-      "missing_required_parameter",
-      "Missing required parameter: 'input'. One of 'input' or 'previous_response_id' must be provided.",
-      { param: "input" },
-    );
+  const fields = readBody(body);
+  if (isPresent(fields, "model") && !isPresent(fields, "input") && !isPresent(fields, "previous_response_id")) {
+    missing("input", " One of 'input' or 'previous_response_id' must be provided.");
   }
+  const { model, input, previous_response_id, instructions } = fields.values;
   const { ask } = readRequest({ model, input, previous_response_id, instructions, store: false }, seal);
   return { ...ask, compacts: true };
 }

@@ -1,9 +1,8 @@
 /** Conversations on the wire. */
-import { GatewayError } from "../../core/errors.ts";
 import type { Item } from "../../core/item.ts";
 import type { Conversation, Metadata } from "../../core/store.ts";
 import type { Reference } from "../../core/turn.ts";
-import { missing, readArray, readBody, readMetadata } from "../fields.ts";
+import { invalid, missing, readArray, readBody, readMetadata } from "../fields.ts";
 import { toSeconds } from "../time.ts";
 import { readItems } from "./items.ts";
 import type { Seal } from "./seal.ts";
@@ -11,9 +10,7 @@ import type { Seal } from "./seal.ts";
 /** An id that could be a conversation's. */
 export function checkConversationId(id: string, param: string): string {
   if (id.startsWith("conv_")) return id;
-  throw new GatewayError("invalid_value", `Invalid '${param}': '${id}'. Expected an ID that begins with 'conv'.`, {
-    param,
-  });
+  return invalid(param, `Invalid '${param}': '${id}'. Expected an ID that begins with 'conv'.`);
 }
 
 /** What a new conversation contains; both are optional. */

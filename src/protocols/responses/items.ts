@@ -1,9 +1,10 @@
 /** Reads input items; those without a type are messages, as is usual, or references. */
-import { GatewayError } from "../../core/errors.ts";
 import type { Item, Role } from "../../core/item.ts";
 import type { Reference } from "../../core/turn.ts";
 import {
   type Fields,
+  invalid,
+  isPresent,
   missing,
   pathOf,
   readChoice,
@@ -58,16 +59,12 @@ function readItem(item: Fields, seal: Seal): Item | Reference {
 
 /** In its proper place, the request removes it before reading items. */
 function misplacedTrigger(param: string): never {
-  throw new GatewayError(
-    "invalid_value",
-    "Invalid value: 'compaction_trigger'. It must be the last item of a response's input.",
-    { param },
-  );
+  invalid(param, "Invalid value: 'compaction_trigger'. It must be the last item of a response's input.");
 }
 
 /** A reference may lack its type: it has an id, and nothing that a message has. */
-function isBareReference({ values }: Fields): boolean {
-  return typeof values["id"] === "string" && (values["role"] ?? values["content"] ?? undefined) === undefined;
+function isBareReference(item: Fields): boolean {
+  return typeof item.values["id"] === "string" && !isPresent(item, "role") && !isPresent(item, "content");
 }
 
 const roles: readonly Role[] = ["user", "assistant", "system", "developer"];

@@ -3,7 +3,9 @@ import { GatewayError } from "../../core/errors.ts";
 import type { Ask, Settings } from "../../core/turn.ts";
 import {
   type Fields,
+  invalid,
   isObject,
+  isPresent,
   missing,
   readArray,
   readBody,
@@ -38,13 +40,7 @@ export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; rea
   const store = readBoolean(fields, "store") ?? true;
   const background = readBoolean(fields, "background") ?? false;
   if (background && !store) {
-    throw new GatewayError(
-      "invalid_value",
-      "'background' requires 'store': a response that is not stored cannot be retrieved later.",
-      {
-        param: "background",
-      },
-    );
+    invalid("background", "'background' requires 'store': a response that is not stored cannot be retrieved later.");
   }
   const input = readInput(fields, previousId ?? conversationId, seal);
   const settings = readSettings(fields, input.items);
@@ -76,14 +72,8 @@ function readInput(fields: Fields, continued: string | undefined, seal: Seal): P
   }
   if (input !== undefined && input !== null) return { items: readItems(fields, "input", seal) };
   if (continued !== undefined || readObject(fields, "prompt") !== undefined) return { items: [] };
-  if ((fields.values["messages"] ?? undefined) !== undefined) {
-    missing("input", " A request with 'messages' goes to /v1/chat/completions.");
-  }
-  throw new GatewayError(
-    "missing_required_parameter",
-    "Missing required parameter: 'input'. One of 'input', 'previous_response_id', 'conversation' or 'prompt' must be provided.",
-    { param: "input" },
-  );
+  if (isPresent(fields, "messages")) missing("input", " A request with 'messages' goes to /v1/chat/completions.");
+  missing("input", " One of 'input', 'previous_response_id', 'conversation' or 'prompt' must be provided.");
 }
 
 /** Ending the input with one asks for a compaction, not an answer. */

@@ -1,7 +1,6 @@
 /** Seals what a caller carries from turn to turn but cannot read: an answer's reasoning, or a compaction. */
-import { GatewayError } from "../../core/errors.ts";
 import type { Compaction, Item } from "../../core/item.ts";
-import { isObject } from "../fields.ts";
+import { invalid, isObject } from "../fields.ts";
 
 /** Only the same owner can open what was sealed. */
 export type SealOf = (owner: string) => Seal;
@@ -56,7 +55,7 @@ export function openReasoning(
 /** A caller may mix up what it carries, so each kind has its own fields; what was not sealed here has none. */
 function openFields({ sealed, path }: Brought, seal: Seal): Readonly<Record<string, unknown>> {
   const opened = seal.open(sealed);
-  if (opened === undefined && seal.isOurs(sealed)) throw sealedForAnother(path);
+  if (opened === undefined && seal.isOurs(sealed)) refuseSealed(path);
   if (opened === undefined) return {};
   try {
     const value: unknown = JSON.parse(opened);
@@ -66,12 +65,9 @@ function openFields({ sealed, path }: Brought, seal: Seal): Readonly<Record<stri
   }
 }
 
-function sealedForAnother(path: string): GatewayError {
-  return new GatewayError(
-    "invalid_value",
-    `Invalid '${path}': it cannot be opened. It was sealed for another token's name or by an earlier version, or it was changed. Leave this item out.`,
-    { param: path, wireCode: "invalid_encrypted_content" },
-  );
+function refuseSealed(path: string): never {
+  const why = "It was sealed for another token's name or by an earlier version, or it was changed.";
+  invalid(path, `Invalid '${path}': it cannot be opened. ${why} Leave this item out.`, "invalid_encrypted_content");
 }
 
 /** What only its maker can read stays as it came. */
