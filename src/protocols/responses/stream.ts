@@ -73,22 +73,20 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
   }
 
   /** The wire has no event for a cancelled response, so it is sent as failed, but without an `error` event. */
-  function endTurn(told: Answer): string {
-    if (told.status !== "cancelled") return end(told);
-    const error = new GatewayError("cancelled", "The response was cancelled.");
-    return `${say.event("response.failed", `"response":${response.end({ ...told, status: "failed", error }, output)}`)}data: [DONE]\n\n`;
+  function endTurn(answer: Answer): string {
+    const isCancelled = answer.status === "cancelled";
+    const error = isCancelled ? new GatewayError("cancelled", "The response was cancelled.") : answer.error;
+    const status = isCancelled ? "failed" : answer.status;
+    const said = error === undefined || isCancelled ? "" : sayError(error);
+    const body = `"response":${response.end({ ...answer, status, error }, output)}`;
+    return `${said}${say.event(`response.${status}`, body)}data: [DONE]\n\n`;
   }
 
-  function end(answer: Answer): string {
-    let said = "";
-    if (answer.error !== undefined) {
-      // Some readers look only in `error`, others only beside it.
-      const { type, code, message, param } = toWireError(answer.error);
-      const body = JSON.stringify({ error: { type, code, message, param }, code, message, param });
-      said = say.event("error", body.slice(1, -1));
-    }
-    said += say.event(`response.${answer.status}`, `"response":${response.end(answer, output)}`);
-    return `${said}data: [DONE]\n\n`;
+  /** Some readers look only in `error`, others only beside it. */
+  function sayError(error: GatewayError): string {
+    const { type, code, message, param } = toWireError(error);
+    const body = JSON.stringify({ error: { type, code, message, param }, code, message, param });
+    return say.event("error", body.slice(1, -1));
   }
 
   function writeEvent(event: Event): string {
