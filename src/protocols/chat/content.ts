@@ -67,6 +67,20 @@ function readFile(part: Fields): Part {
   return { type: "file", fileId, data: content, name: readString(file, "filename") };
 }
 
+/** The field of a part that holds what a model may refuse. */
+export function leafOf(part: Part): string {
+  switch (part.type) {
+    case "image":
+      return ".image_url.url";
+    case "audio":
+      return ".input_audio.data";
+    case "file":
+      return part.data === undefined ? ".file.file_id" : ".file.file_data";
+    default:
+      return "";
+  }
+}
+
 /** A part of an unknown type is kept for a model of the same dialect. */
 function keepPart(part: Fields): Part {
   return { type: "other", extra: { dialect: "chat", fields: part.values } };

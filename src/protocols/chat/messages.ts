@@ -37,12 +37,13 @@ function hintAt(body: Fields): string {
   return isPresent(body, "input") ? " A request with 'input' goes to /v1/responses." : "";
 }
 
-/** For each message, the number of items up to its end. */
-export function countItems(body: Fields): readonly number[] {
-  const reading = beginReading(readArray(body, "messages") ?? []);
-  return (readObjects(body, "messages") ?? []).map((message) => {
+/** Which message an item is from: a message may have become several items, or none. */
+export function messageOf(body: Fields, itemIndex: number): number {
+  const messages = readObjects(body, "messages") ?? [];
+  const reading = beginReading(messages.map(({ values }) => values));
+  return messages.findIndex((message) => {
     readMessage(message, reading);
-    return reading.items.length;
+    return reading.items.length > itemIndex;
   });
 }
 

@@ -23,10 +23,11 @@ import {
   wrongType,
 } from "../fields.ts";
 import { type OwnWords, readNative } from "../native.ts";
+import { createPathOf } from "../where.ts";
+import { leafOf } from "./content.ts";
 import { speaksOfFunctions, withTools } from "./functions.ts";
-import { readMessages } from "./messages.ts";
+import { messageOf, readMessages } from "./messages.ts";
 import { readToolChoice, readTools } from "./tools.ts";
-import { createPathOf } from "./where.ts";
 
 /** What the caller wants besides the answer itself. */
 export interface Wants {
@@ -50,7 +51,7 @@ export function readRequest(body: unknown, exposeReasoning: boolean): { readonly
     items,
     itemsParam: "messages",
     ...(speaksOfFunctions(sent) && { toolsParam: "functions" }),
-    pathOf: createPathOf(fields, items),
+    pathOf: createPathOf(items, (index) => `messages[${messageOf(fields, index)}].content`, leafOf),
     settings: readSettings(fields),
     stream,
     user: readString(fields, "user") || undefined,

@@ -64,3 +64,18 @@ function readFile(part: Fields): Part {
   if (fileId === undefined && data === undefined && url === undefined) missing(pathOf(part, "file_id"));
   return { type: "file", fileId, data, url, name: readString(part, "filename") };
 }
+
+/** The field of a part that holds what a model may refuse. */
+export function leafOf(part: Part): string {
+  switch (part.type) {
+    case "image":
+      return part.url === undefined ? ".file_id" : ".image_url";
+    case "audio":
+      return ".input_audio.data";
+    case "file":
+      if (part.data !== undefined) return ".file_data";
+      return part.url === undefined ? ".file_id" : ".file_url";
+    default:
+      return "";
+  }
+}

@@ -22,14 +22,15 @@ import {
   wrongType,
 } from "../fields.ts";
 import { type OwnWords, readNative } from "../native.ts";
+import { createPathOf } from "../where.ts";
 import { readToolChoice } from "./choice.ts";
+import { leafOf } from "./content.ts";
 import { checkConversationId } from "./conversation.ts";
 import { readFormat, toWireFormat } from "./format.ts";
 import { readItems } from "./items.ts";
 import type { Echo } from "./object.ts";
 import type { Seal } from "./seal.ts";
 import { echoTools, readTools } from "./tools.ts";
-import { createPathOf } from "./where.ts";
 
 export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; readonly echo: Echo } {
   const fields = readBody(body);
@@ -49,7 +50,7 @@ export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; rea
     ...input,
     itemsParam: "input",
     needsOutputs: true,
-    pathOf: createPathOf(input.items, "input"),
+    pathOf: createPathOf(input.items, (index, key) => `input[${index}].${key}`, leafOf),
     settings,
     stream: readBoolean(fields, "stream") ?? false,
     previousId,
