@@ -2,12 +2,19 @@
 import { type ErrorCode, GatewayError } from "../core/errors.ts";
 import { type Part, typeOf } from "../core/item.ts";
 import { isCount } from "./json.ts";
+import type { Limit } from "./watch.ts";
 
 export function brokenOff(): GatewayError {
   return new GatewayError(
     "adapter_protocol",
     "Connection lost: the upstream's stream broke off before the end of its answer.",
   );
+}
+
+/** A limit was passed: `what` says who did not do what in time. */
+export function toLateFailure(what: string, limit: Limit, limitMs: number, cause?: unknown): GatewayError {
+  const message = `${what} within ${limitMs} ms (${limit}_timeout_ms).`;
+  return new GatewayError("adapter_timeout", message, { wireCode: `adapter_${limit}_timeout`, cause });
 }
 
 /** A part that only another dialect knows is refused, never left out. */

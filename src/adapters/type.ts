@@ -35,3 +35,18 @@ export const answerTimeouts = {
     600_000,
   ),
 } as const;
+
+/** The same in our words. `totalMs` is for an answer that is not streamed. */
+export interface AnswerLimits {
+  readonly firstByteMs: number;
+  readonly idleMs: number;
+  readonly totalMs: number;
+}
+
+export function toLimits(chosen: Readonly<Record<keyof typeof answerTimeouts, number>>): AnswerLimits {
+  return {
+    firstByteMs: chosen.first_byte_timeout_ms,
+    idleMs: chosen.idle_timeout_ms,
+    totalMs: chosen.total_timeout_ms,
+  };
+}

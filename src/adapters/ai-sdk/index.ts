@@ -5,7 +5,7 @@ import type { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
 import type { Complete } from "../../core/schema.ts";
 import { createIsCustom } from "../custom.ts";
-import { defineAdapter } from "../type.ts";
+import { defineAdapter, toLimits } from "../type.ts";
 import { createReach } from "../media/reach.ts";
 import { toTraceHeaders } from "../trace.ts";
 import { createSecretScrubber, toFailure } from "./failure.ts";
@@ -25,11 +25,12 @@ export function createAiSdk(
   environment: Readonly<Record<string, string | undefined>>,
   folder: string,
 ): Adapter {
-  const { package: packageName, options: own = {}, total_timeout_ms: totalMs } = chosen;
+  const { package: packageName, options: own = {} } = chosen;
   const makeModel = createProvider({ packageName, maker: chosen.provider, options: own, folder });
   const scrub = createSecretScrubber(own, environment);
   // It was parsed from JSON; the provider checks its own part.
   const providerOptions = (chosen.provider_options ?? {}) as SharedV3ProviderOptions;
+  const limits = toLimits(chosen);
   const media = toMediaRules(chosen);
   const explain = (thrown: unknown) => toFailure(thrown, packageName, scrub);
 
@@ -37,12 +38,7 @@ export function createAiSdk(
     async *stream(turn, signal, tell) {
       const reportOmission = (what: string) => tell?.({ type: "left-out", what });
       const reply = createReplyReader({ isCustom: createIsCustom(turn.settings.tools), reportOmission });
-      const limits = {
-        firstByteMs: chosen.first_byte_timeout_ms,
-        idleMs: chosen.idle_timeout_ms,
-        totalMs: turn.stream ? undefined : totalMs,
-        address: packageName,
-      };
+      const totalMs = turn.stream ? undefined : limits.totalMs;
       const open = async (abortSignal: AbortSignal) => {
         const model = await makeModel(turn.model);
         const call = writeRequest(turn, model, providerOptions, reportOmission, media);
@@ -51,7 +47,7 @@ export function createAiSdk(
         return model.doStream(toVersion({ ...call, ...traced, prompt, abortSignal }, model.specificationVersion));
       };
       try {
-        for await (const parts of readParts(open, limits, signal)) {
+        for await (const parts of readParts(open, { ...limits, totalMs, address: packageName }, signal)) {
           const deltas: Delta[] = [];
           let failure: GatewayError | undefined;
           try {

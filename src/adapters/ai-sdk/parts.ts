@@ -1,14 +1,12 @@
 /** Pulls the parts of a model's stream, in batches, within time limits; an abort or a deadline ends it at once. */
 import { setImmediate as breathe } from "node:timers/promises";
-import { callerLeft, type GatewayError } from "../../core/errors.ts";
 import { toLateness } from "../http/failure.ts";
-import { createWatch } from "../watch.ts";
+import type { AnswerLimits } from "../type.ts";
+import { createWaiting } from "../waiting.ts";
 import { checkPart, checkStream } from "./check.ts";
 import type { StreamPart } from "./spec.ts";
 
-export interface PartLimits {
-  readonly firstByteMs: number;
-  readonly idleMs: number;
+export interface PartLimits extends Omit<AnswerLimits, "totalMs"> {
   /** Absent: as long as parts come. */
   readonly totalMs: number | undefined;
   /** How errors name the other side. */
@@ -26,38 +24,18 @@ export async function* readParts(
   limits: PartLimits,
   signal: AbortSignal,
 ): AsyncGenerator<readonly StreamPart[], void, void> {
-  if (signal.aborted) throw callerLeft();
-  const inner = new AbortController();
-  let why: GatewayError | undefined;
-  let interrupt: ((why: GatewayError) => void) | undefined;
+  const { firstByteMs, idleMs, totalMs, address } = limits;
+  const waiting = createWaiting(signal, totalMs, (limit, limitMs) => toLateness(limit, limitMs, address));
+  const { watch } = waiting;
   let reader: ReadableStreamDefaultReader<StreamPart> | undefined;
   let isFinished = false;
-
-  function cut(reason: GatewayError): void {
-    why ??= reason;
-    interrupt?.(why);
-    inner.abort();
-  }
-
-  /** Does not wait for a provider that is slow to notice an abort. */
-  function wait<Value>(pending: PromiseLike<Value>): Promise<Value> {
-    return new Promise((resolve, reject) => {
-      interrupt = reject;
-      pending.then(resolve, reject);
-      if (why !== undefined) reject(why);
-    });
-  }
-
-  const watch = createWatch(limits.totalMs, (limit, limitMs) => cut(toLateness(limit, limitMs, limits.address)));
-  const leave = () => cut(callerLeft());
-  signal.addEventListener("abort", leave);
   try {
-    watch.enter("first_byte", limits.firstByteMs);
-    reader = checkStream(await wait(open(inner.signal))).getReader();
+    watch.enter("first_byte", firstByteMs);
+    reader = checkStream(await waiting.for(open(waiting.signal))).getReader();
     let received = false;
     let pending = read(reader);
     while (!isFinished) {
-      let step: Step | undefined = await wait(pending);
+      let step: Step | undefined = await waiting.for(pending);
       if (step.done) return;
       const batch: StreamPart[] = [];
       while (step?.done === false) {
@@ -72,19 +50,19 @@ export async function* readParts(
       received ||= batch.some((part) => part.type !== "stream-start");
       watch.rest();
       yield batch;
-      if (received) watch.enter("idle", limits.idleMs);
-      else watch.enter("first_byte", limits.firstByteMs);
+      if (received) watch.enter("idle", idleMs);
+      else watch.enter("first_byte", firstByteMs);
     }
   } catch (thrown) {
-    throw why ?? thrown;
+    throw waiting.why() ?? thrown;
   } finally {
-    signal.removeEventListener("abort", leave);
+    waiting.leave();
     if (isFinished && reader !== undefined) {
       watch.enter("leave", leaveMs);
       void drain(reader).then(() => watch.stop());
     } else {
       watch.stop();
-      inner.abort();
+      waiting.abort();
       reader?.cancel().catch(() => {});
     }
   }

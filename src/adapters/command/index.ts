@@ -5,7 +5,7 @@ import { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
 import type { Complete } from "../../core/schema.ts";
 import type { Turn } from "../../core/turn.ts";
-import { defineAdapter } from "../type.ts";
+import { defineAdapter, toLimits } from "../type.ts";
 import type { Launch } from "./launch.ts";
 import { type Program, startProgram } from "./program.ts";
 import { createReplyReader } from "./reply.ts";
@@ -19,15 +19,11 @@ export function createCommand(
   chosen: Complete<typeof options>,
   environment: Readonly<Record<string, string | undefined>>,
 ): Adapter {
-  const { input, output, max_concurrent: maxConcurrent, total_timeout_ms: totalMs } = chosen;
+  const { input, output, max_concurrent: maxConcurrent } = chosen;
   const cwd = resolve(chosen.cwd);
   const env = toEnvironment(chosen.env, chosen.set_env ?? {}, environment);
   const [program, ...rest] = checkCommand(chosen.argv, cwd, env["PATH"]);
-  const limits = {
-    firstByteMs: chosen.first_byte_timeout_ms,
-    idleMs: chosen.idle_timeout_ms,
-    maxOutputBytes: chosen.max_output_bytes,
-  };
+  const limits = { ...toLimits(chosen), maxOutputBytes: chosen.max_output_bytes };
   const running = new Set<Program>();
   const killAll = () => running.forEach((one) => one.kill());
 
@@ -38,11 +34,8 @@ export function createCommand(
 
   function start(turn: Turn, launch: Omit<Launch, "cwd" | "env">, signal: AbortSignal): Program {
     if (running.size >= maxConcurrent) throw overloaded(maxConcurrent);
-    const started = startProgram(
-      { ...launch, cwd, env },
-      { ...limits, totalMs: turn.stream ? undefined : totalMs },
-      signal,
-    );
+    const totalMs = turn.stream ? undefined : limits.totalMs;
+    const started = startProgram({ ...launch, cwd, env }, { ...limits, totalMs }, signal);
     if (running.size === 0) process.on("exit", killAll);
     running.add(started);
     void started.gone.then(() => forget(started));

@@ -1,12 +1,12 @@
 /** Runs one program in its own process group: output waits to be pulled, and nothing of the group stays behind. */
 import { basename } from "node:path";
 import { callerLeft, GatewayError } from "../../core/errors.ts";
+import { toLateFailure } from "../failures.ts";
+import type { AnswerLimits } from "../type.ts";
 import { type Limit, createWatch } from "../watch.ts";
 import { type Launch, signalGroup, spawnGroup, toLaunchFailure } from "./launch.ts";
 
-interface ProgramLimits {
-  readonly firstByteMs: number;
-  readonly idleMs: number;
+interface ProgramLimits extends Omit<AnswerLimits, "totalMs"> {
   readonly totalMs: number | undefined;
   readonly maxOutputBytes: number;
 }
@@ -50,16 +50,12 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   const hasExited = () => child.exitCode !== null || child.signalCode !== null;
 
   const watch = createWatch(limits.totalMs, (limit, limitMs) => {
-    stop(new GatewayError("adapter_timeout", toLateness(limit, limitMs), toDetails(`adapter_${limit}_timeout`)));
+    stop(toLateFailure(`The adapter's program ${missed[limit]}`, limit, limitMs, toCause()));
   });
   const leave = () => stop(callerLeft(), 0);
 
-  function toDetails(wireCode?: string) {
-    const written = errorTail.toString("utf8").trim();
-    return {
-      wireCode,
-      cause: new Error(`${name} wrote to its standard error: ${written === "" ? "nothing" : written}`),
-    };
+  function toCause(): Error {
+    return new Error(`${name} wrote to its standard error: ${errorTail.toString("utf8").trim() || "nothing"}`);
   }
 
   /** The first reason to stop stands. */
@@ -111,7 +107,7 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
     saidBytes += bytes.length;
     if (saidBytes <= limits.maxOutputBytes) return bytes;
     const message = `The adapter's program wrote more than ${limits.maxOutputBytes} bytes (max_output_bytes).`;
-    const excess = new GatewayError("adapter_protocol", message, toDetails());
+    const excess = new GatewayError("adapter_protocol", message, { cause: toCause() });
     stop(excess);
     throw excess;
   }
@@ -162,7 +158,7 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
       if (child.exitCode === 0) return;
       const how =
         child.exitCode === null ? `was terminated by ${child.signalCode}` : `failed with exit code ${child.exitCode}`;
-      throw new GatewayError("adapter_error", `The adapter's program ${how}.`, toDetails());
+      throw new GatewayError("adapter_error", `The adapter's program ${how}.`, { cause: toCause() });
     },
     dismiss: () => stop(callerLeft()),
     leave,
@@ -173,13 +169,11 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   };
 }
 
-function toLateness(limit: Limit, limitMs: number): string {
-  const what = {
-    connect: "did not start",
-    first_byte: "wrote nothing",
-    idle: "went silent: it neither wrote anything nor exited",
-    total: "did not finish",
-    leave: "did not finish",
-  }[limit];
-  return `The adapter's program ${what} within ${limitMs} ms (${limit}_timeout_ms).`;
-}
+/** What it failed to do, by limit. */
+const missed: Record<Limit, string> = {
+  connect: "did not start",
+  first_byte: "wrote nothing",
+  idle: "went silent: it neither wrote anything nor exited",
+  total: "did not finish",
+  leave: "did not finish",
+};

@@ -1,5 +1,6 @@
 /** Says what went wrong on the way to an upstream, naming its address and never a secret. */
 import { GatewayError } from "../../core/errors.ts";
+import { toLateFailure } from "../failures.ts";
 import type { Limit } from "../watch.ts";
 
 /** A network failure in words that the caller may read. */
@@ -55,8 +56,7 @@ function namesIn(error: Error): string {
 
 /** A deadline that has passed. */
 export function toLateness(limit: Limit, limitMs: number, address: string): GatewayError {
-  const message = `Timed out: the upstream at ${address} ${missed[limit]} within ${limitMs} ms (${limit}_timeout_ms).`;
-  return new GatewayError("adapter_timeout", message, { wireCode: `adapter_${limit}_timeout` });
+  return toLateFailure(`Timed out: the upstream at ${address} ${missed[limit]}`, limit, limitMs);
 }
 
 /** By limit. Each is an option of the adapter, except the last, which is internal and never reported. */

@@ -1,19 +1,14 @@
 /** Wraps an operator's adapter: checks what it says, explains what it throws, and never depends on it to stop. */
 import type { Delta } from "../../core/delta.ts";
 import { inspect } from "node:util";
-import { callerLeft, GatewayError } from "../../core/errors.ts";
+import { GatewayError } from "../../core/errors.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
 import { finishes, type Turn, type Usage } from "../../core/turn.ts";
-import { createWatch, type Limit } from "../watch.ts";
-import { reportableCodes, toWholeSeconds } from "../failures.ts";
+import type { AnswerLimits } from "../type.ts";
+import { createWaiting } from "../waiting.ts";
+import type { Limit } from "../watch.ts";
+import { reportableCodes, toLateFailure, toWholeSeconds } from "../failures.ts";
 import { isCount, isObject, type JsonObject as Fields } from "../json.ts";
-
-/** Time limits: to the first batch, between batches, and for a whole answer. */
-interface AnswerLimits {
-  readonly firstByteMs: number;
-  readonly idleMs: number;
-  readonly totalMs: number;
-}
 
 /** Without limits, an answer may take any time. */
 export function guardAdapter(adapter: Adapter, limits?: AnswerLimits): Adapter {
@@ -60,57 +55,34 @@ async function* guardStream(
   tell: Tell | undefined,
   limits: AnswerLimits | undefined,
 ): AsyncGenerator<readonly Delta[], void, void> {
-  if (signal.aborted) throw callerLeft();
   const { firstByteMs = Infinity, idleMs = Infinity, totalMs } = limits ?? {};
-  const inner = new AbortController();
-  let why: GatewayError | undefined;
-  let interrupt: ((why: GatewayError) => void) | undefined;
-
-  function cut(reason: GatewayError): void {
-    why ??= reason;
-    interrupt?.(why);
-    inner.abort();
-  }
-
-  /** One promise per step: a race against one for the whole stream would retain every step until its end. */
-  function wait<Value>(pending: Value | PromiseLike<Value>): Promise<Value> {
-    return new Promise((resolve, reject) => {
-      interrupt = reject;
-      Promise.resolve(pending).then(resolve, reject);
-      if (why !== undefined) reject(why);
-    });
-  }
-
-  const watch = createWatch(turn.stream ? undefined : totalMs, (limit, limitMs) => cut(toLateness(limit, limitMs)));
-  const leave = () => cut(callerLeft());
-  signal.addEventListener("abort", leave);
+  const waiting = createWaiting(signal, turn.stream ? undefined : totalMs, toLateness);
   let batches: AsyncIterator<unknown> | undefined;
   try {
-    batches = iterate(adapter.stream(turn, inner.signal, tell));
-    watch.enter("first_byte", firstByteMs);
+    batches = iterate(adapter.stream(turn, waiting.signal, tell));
+    waiting.watch.enter("first_byte", firstByteMs);
     for (;;) {
-      const next = await wait(batches.next());
+      const next = await waiting.for(batches.next());
       if (next.done === true) {
         batches = undefined;
         return;
       }
-      watch.rest();
+      waiting.watch.rest();
       yield checkBatch(next.value, turn.settings.choices);
-      watch.enter("idle", idleMs);
+      waiting.watch.enter("idle", idleMs);
     }
   } catch (thrown) {
-    throw why ?? toFailure(thrown);
+    throw waiting.why() ?? toFailure(thrown);
   } finally {
-    watch.stop();
-    signal.removeEventListener("abort", leave);
+    waiting.watch.stop();
+    waiting.leave();
     if (batches !== undefined) void dismiss(batches);
   }
 }
 
 function toLateness(limit: Limit, limitMs: number): GatewayError {
   const what = limit === "total" ? "did not finish its answer" : "produced nothing";
-  const message = `Timed out: the adapter's module ${what} within ${limitMs} ms (${limit}_timeout_ms).`;
-  return new GatewayError("adapter_timeout", message, { wireCode: `adapter_${limit}_timeout` });
+  return toLateFailure(`Timed out: the adapter's module ${what}`, limit, limitMs);
 }
 
 /** Nobody waits for its cleanup: it may hang, and nobody is left to hear what it throws. */
