@@ -1,6 +1,6 @@
 /** What a provider needs back next turn, kept as text with reasoning: signatures, hidden thoughts, marks on calls. */
 import type { SharedV3ProviderOptions } from "@ai-sdk/provider";
-import { isObject } from "../json.ts";
+import { isObject, parseJson } from "../json.ts";
 
 export interface Seal {
   /** The blocks of reasoning, each with its full text: a caller may send back only the seal. */
@@ -23,13 +23,9 @@ export function writeSeal(seal: Seal): string {
 /** Undefined if another maker wrote it. */
 export function readSeal(encrypted: string | undefined): Seal | undefined {
   if (encrypted === undefined || !encrypted.startsWith(`{"maker":"${maker}"`)) return undefined;
-  try {
-    const written: unknown = JSON.parse(encrypted);
-    if (!isObject(written) || !Array.isArray(written["blocks"]) || !isObject(written["calls"])) return undefined;
-    return { blocks: written["blocks"].flatMap(readBlock), calls: readCalls(written["calls"]) };
-  } catch {
-    return undefined;
-  }
+  const written = parseJson(encrypted);
+  if (!isObject(written) || !Array.isArray(written["blocks"]) || !isObject(written["calls"])) return undefined;
+  return { blocks: written["blocks"].flatMap(readBlock), calls: readCalls(written["calls"]) };
 }
 
 function readBlock(block: unknown): readonly SealedBlock[] {

@@ -74,13 +74,11 @@ export function* numbers(schema: JsonSchema, whole: boolean, nth: number): Gener
   const most = Math.min(numberOf(schema, "maximum") ?? Infinity, numberOf(schema, "exclusiveMaximum") ?? Infinity);
   const first = least > 0 ? Math.ceil(least / step) : most < 0 ? Math.floor(most / step) : 0;
   const direction = most < 0 ? -1 : 1;
-  for (let tried = 0; tried < 12; tried += 1) {
-    const value = toMultiple(first + direction * (nth + tried), step);
-    if (value >= least && value <= most) yield value;
-  }
-  for (let tried = 0; tried < 12; tried += 1) {
-    const value = toMultiple(first - direction * (nth + tried), step);
-    if (value >= least && value <= most) yield value;
+  for (const way of [direction, -direction]) {
+    for (let tried = nth; tried < nth + 12; tried += 1) {
+      const value = toMultiple(first + way * tried, step);
+      if (value >= least && value <= most) yield value;
+    }
   }
   if (whole) return;
   const floor = Number.isFinite(least) ? least : Math.min(most - 1, 0);
