@@ -1,10 +1,8 @@
 /** Writes a turn as the body of a chat completions request. */
-import { fieldsOf } from "../../../core/item.ts";
-import type { Settings, Tool, Turn } from "../../../core/turn.ts";
-import type { ChoiceSpelling } from "../choice.ts";
+import type { Settings, Turn } from "../../../core/turn.ts";
 import { type JsonObject, isObject } from "../../json.ts";
-import { writeFormat } from "../format.ts";
-import { commonSettings, nativeSettings } from "../native.ts";
+import { nativeSettings } from "../native.ts";
+import { commonSettings, type Spelling, writeFormat } from "../settings.ts";
 import { toFunctions } from "./functions.ts";
 import { type DeveloperRole, writeMessages } from "./messages.ts";
 
@@ -56,7 +54,7 @@ function writeMaxTokens({ maxOutputTokens }: Settings, field: MaxTokensField): J
 
 function writeSettings(settings: Settings, maxTokensField: MaxTokensField = "max_completion_tokens"): JsonObject {
   return {
-    ...commonSettings(settings, settings.tools.flatMap(writeTool), spelling),
+    ...commonSettings(settings, spelling),
     seed: settings.seed,
     stop: settings.stop,
     ...writeMaxTokens(settings, maxTokensField),
@@ -64,26 +62,23 @@ function writeSettings(settings: Settings, maxTokensField: MaxTokensField = "max
     top_logprobs: settings.topLogprobs === 0 ? undefined : settings.topLogprobs,
     reasoning_effort: settings.reasoningEffort,
     verbosity: settings.verbosity,
-    response_format: writeFormat(settings.format, (json_schema) => ({ json_schema })),
+    response_format: writeFormat(settings.format, spelling),
   };
 }
 
-function writeTool(tool: Tool): readonly unknown[] {
-  switch (tool.type) {
-    case "function": {
-      const { name, description, parameters, strict } = tool;
-      return [{ type: "function", function: { name, description, parameters, strict } }];
-    }
-    case "custom": {
-      const { name, description } = tool;
-      return [{ type: "custom", custom: { name, description, format: writeToolFormat(tool.format) } }];
-    }
-    case "other": {
-      const fields = fieldsOf(tool.extra, "chat");
-      return fields === undefined ? [] : [fields];
-    }
-  }
-}
+const spelling: Spelling = {
+  dialect: "chat",
+  function: ({ name, description, parameters, strict }) => ({
+    type: "function",
+    function: { name, description, parameters, strict },
+  }),
+  custom: ({ name, description, format }) => ({
+    type: "custom",
+    custom: { name, description, format: writeToolFormat(format) },
+  }),
+  choice: (kind, name) => ({ type: kind, [kind]: { name } }),
+  schema: (json_schema) => ({ json_schema }),
+};
 
 /** Chat nests a grammar one level deeper than the other wire. */
 function writeToolFormat(format: unknown): unknown {
@@ -91,8 +86,3 @@ function writeToolFormat(format: unknown): unknown {
   const { type, ...grammar } = format;
   return { type, grammar };
 }
-
-const spelling: ChoiceSpelling = {
-  dialect: "chat",
-  name: (kind, name) => ({ type: kind, [kind]: { name } }),
-};

@@ -1,12 +1,10 @@
 /** Writes a turn as the body of a responses request. The upstream keeps nothing: the gateway is the memory. */
 import { GatewayError } from "../../../core/errors.ts";
-import { fieldsOf } from "../../../core/item.ts";
 import type { Tell } from "../../../core/ports.ts";
-import type { Settings, Tool, Turn } from "../../../core/turn.ts";
-import type { ChoiceSpelling } from "../choice.ts";
+import type { Settings, Turn } from "../../../core/turn.ts";
 import { type JsonObject, isObject, listAt, objectAt } from "../../json.ts";
-import { writeFormat } from "../format.ts";
-import { commonSettings, nativeSettings } from "../native.ts";
+import { nativeSettings } from "../native.ts";
+import { commonSettings, type Spelling, writeFormat } from "../settings.ts";
 import { writeItems } from "./items.ts";
 
 export function writeRequest(turn: Turn, tell?: Tell): string {
@@ -65,11 +63,11 @@ function writeInclude(turn: Turn, wanted: readonly unknown[]): readonly unknown[
 /** The settings of a caller of another dialect. */
 function writeSettings(settings: Settings, tell: Tell | undefined): JsonObject {
   const { reasoningEffort: effort, reasoningSummary: summary, verbosity, topLogprobs } = settings;
-  const format = writeFormat(settings.format, (schema) => schema);
+  const format = writeFormat(settings.format, spelling);
   if (settings.stop !== undefined && settings.stop.length > 0) refuseStop();
   if (settings.seed !== undefined) tell?.({ type: "left-out", what: "seed" });
   return {
-    ...commonSettings(settings, settings.tools.flatMap(writeTool), spelling),
+    ...commonSettings(settings, spelling),
     max_output_tokens: writeMaxOutput(settings, tell),
     top_logprobs: topLogprobs === 0 ? undefined : topLogprobs,
     include: topLogprobs === undefined ? undefined : ["message.output_text.logprobs"],
@@ -88,23 +86,25 @@ function writeMaxOutput({ maxOutputTokens: wanted, native }: Settings, tell: Tel
   return minOutputTokens;
 }
 
-function writeTool(tool: Tool): readonly unknown[] {
-  switch (tool.type) {
-    case "function": {
-      // On this wire a function is strict unless told otherwise, and must have parameters.
-      const { name, description, parameters = { type: "object", properties: {} }, strict = false } = tool;
-      return [{ type: "function", name, description, parameters, strict }];
-    }
-    case "custom": {
-      const { name, description } = tool;
-      return [{ type: "custom", name, description, format: writeToolFormat(tool.format) }];
-    }
-    case "other": {
-      const fields = fieldsOf(tool.extra, "responses");
-      return fields === undefined ? [] : [fields];
-    }
-  }
-}
+const spelling: Spelling = {
+  dialect: "responses",
+  // On this wire a function is strict unless told otherwise, and must have parameters.
+  function: ({ name, description, parameters = { type: "object", properties: {} }, strict = false }) => ({
+    type: "function",
+    name,
+    description,
+    parameters,
+    strict,
+  }),
+  custom: ({ name, description, format }) => ({
+    type: "custom",
+    name,
+    description,
+    format: writeToolFormat(format),
+  }),
+  choice: (type, name) => ({ type, name }),
+  schema: (schema) => schema,
+};
 
 /** Chat nests a grammar one level deeper than this wire. */
 function writeToolFormat(format: unknown): unknown {
@@ -112,11 +112,6 @@ function writeToolFormat(format: unknown): unknown {
   const { grammar: _, ...outer } = format;
   return { ...outer, ...objectAt(format, "grammar") };
 }
-
-const spelling: ChoiceSpelling = {
-  dialect: "responses",
-  name: (type, name) => ({ type, name }),
-};
 
 function refuseStop(): never {
   throw new GatewayError(
