@@ -28,21 +28,21 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
   let calls = 0;
   /** The first call, complete, for a caller who got it in the form before tools. */
   let first: ToolCall | undefined;
-  /** The JSON around a piece of the newest call's arguments. */
-  let callOpen = "";
-  let argumentsOpen = "";
-  let argumentsClose = "";
+  let call: CallFrame = functionCall;
   let section = 0;
   /** The length of the text so far, and of what precedes the current part. */
   let length = 0;
   let partStart = 0;
   let part = 0;
 
+  function chunk(delta: string): string {
+    return `${open}{${delta}}${close}`;
+  }
+
   /** Only the first chunk has the role; a call that comes first is part of it. */
-  function introduce(call = ""): string {
+  function introduce(begun = ""): string {
     introduced = true;
-    const content = call === "" ? '""' : `null,${call}`;
-    return `${open}{"role":"assistant","content":${content},"refusal":null}${close}`;
+    return chunk(`"role":"assistant","content":${begun === "" ? '""' : `null,${begun}`},"refusal":null`);
   }
 
   function startItem(item: OutputItem): string {
@@ -51,26 +51,19 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
     // Items of the other dialect have no place here, and nobody can have asked for them here.
     if (item.type === "other" || (item.type === "reasoning" && !wants.reasoning)) return "";
     if (item.type !== "tool-call") return introduced ? "" : introduce();
-    const call = wants.functionCall && calls === 0 ? startFunctionCall(item) : startCall(item);
-    calls += 1;
-    return introduced ? `${open}{${call}}${close}` : introduce(call);
-  }
-
-  function startFunctionCall(item: ToolCall): string {
-    callOpen = '"function_call":{';
-    argumentsOpen = '"arguments":';
-    argumentsClose = "}";
-    return `"function_call":${JSON.stringify(toFunctionCall(item))}`;
+    const begun = startCall(item);
+    return introduced ? chunk(begun) : introduce(begun);
   }
 
   function startCall(item: ToolCall): string {
-    callOpen = `"tool_calls":[{"index":${calls},`;
-    argumentsOpen = item.kind === "custom" ? '"custom":{"input":' : '"function":{"arguments":';
-    argumentsClose = "}}]";
-    const begun = JSON.stringify({ index: calls, ...toCall(item) });
-    if (!wants.functionCall || calls !== 1 || first === undefined) return `"tool_calls":[${begun}]`;
-    // Such a caller does not expect a second call: from now on all are sent as in the whole answer.
-    return `"tool_calls":[${JSON.stringify({ index: 0, ...toCall(first) })},${begun}]`;
+    const number = calls++;
+    const isFunctionCall = wants.functionCall && number === 0;
+    call = isFunctionCall ? functionCall : toolCall(number, item);
+    if (isFunctionCall) return `"function_call":${JSON.stringify(toFunctionCall(item))}`;
+    // A caller of functions expects no second call: from now on all are sent as in the whole answer.
+    const before = wants.functionCall && number === 1 ? first : undefined;
+    const begun = [...(before ? [{ index: 0, ...toCall(before) }] : []), { index: number, ...toCall(item) }];
+    return `"tool_calls":${JSON.stringify(begun)}`;
   }
 
   function end(last: string, finish: Finish): string {
@@ -83,17 +76,14 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
     if (!wants.reasoning) return "";
     const isNext = delta.kind === "summary" && delta.part !== section;
     if (isNext) section = delta.part;
-    return `${open}{"reasoning_content":${JSON.stringify(isNext ? betweenSections + delta.text : delta.text)}}${close}`;
+    return chunk(`"reasoning_content":${JSON.stringify(isNext ? betweenSections + delta.text : delta.text)}`);
   }
 
   /** Fields that this dialect adds to a call already sent; some readers ignore a piece without arguments. */
   function addExtra(extra: Extra | undefined): string {
-    const added = fieldsOf(extra, "chat");
-    if (added === undefined) return "";
-    const fields = JSON.stringify(added).slice(1, -1);
     // A field may be present without a value.
-    if (fields === "") return "";
-    return `${open}{${callOpen}${fields},${argumentsOpen}""${argumentsClose}}${close}`;
+    const fields = JSON.stringify(fieldsOf(extra, "chat") ?? {}).slice(1, -1);
+    return fields === "" ? "" : chunk(`${call.open}${fields},${call.before}""${call.after}`);
   }
 
   function add(delta: ItemDelta): string {
@@ -106,12 +96,12 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
         return `${text}},"logprobs":${JSON.stringify(toLogprobs(delta.logprobs))},"finish_reason":null${tail}`;
       }
       case "refusal":
-        return `${open}{"refusal":${JSON.stringify(delta.text)}}${close}`;
+        return chunk(`"refusal":${JSON.stringify(delta.text)}`);
       case "arguments":
-        return `${open}{${callOpen}${argumentsOpen}${JSON.stringify(delta.text)}${argumentsClose}}${close}`;
+        return chunk(call.open + call.before + JSON.stringify(delta.text) + call.after);
       case "annotation": {
         const told = delta.annotation === undefined ? [] : toWireAnnotations([delta.annotation], partStart);
-        return told.length === 0 ? "" : `${open}{"annotations":${JSON.stringify(told)}}${close}`;
+        return told.length === 0 ? "" : chunk(`"annotations":${JSON.stringify(told)}`);
       }
       case "extra":
         return addExtra(delta.extra);
@@ -134,4 +124,19 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
   }
 
   return { say, end };
+}
+
+/** The JSON around what is added to a call: fields follow `open`, a piece of its arguments is between the other two. */
+interface CallFrame {
+  readonly open: string;
+  readonly before: string;
+  readonly after: string;
+}
+
+/** The form before tools. */
+const functionCall: CallFrame = { open: '"function_call":{', before: '"arguments":', after: "}" };
+
+function toolCall(number: number, { kind }: ToolCall): CallFrame {
+  const before = kind === "custom" ? '"custom":{"input":' : '"function":{"arguments":';
+  return { open: `"tool_calls":[{"index":${number},`, before, after: "}}]" };
 }
