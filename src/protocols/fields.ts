@@ -1,6 +1,6 @@
 /** Reads the fields of a JSON body: null means absent; errors of type or range name the path and the remedy. */
 import { GatewayError } from "../core/errors.ts";
-import type { Dialect, Extra } from "../core/item.ts";
+import type { Content, Dialect, Extra, Part } from "../core/item.ts";
 import type { FunctionTool, Settings } from "../core/turn.ts";
 
 /** An object in the body with its path, e.g. `messages[2].content[0]`; the body's own path is "". */
@@ -102,6 +102,19 @@ export function readArray(fields: Fields, key: string): readonly unknown[] | und
 export function readObjects(fields: Fields, key: string): readonly Fields[] | undefined {
   const path = pathOf(fields, key);
   return readArray(fields, key)?.map((value, index) => toFields(value, `${path}[${index}]`));
+}
+
+/** A string, a list of parts, or nothing; `expected` are the dialect's words for it. */
+export function readContent(
+  fields: Fields,
+  key: string,
+  expected: string,
+  readPart: (part: Fields) => Part,
+): Content | undefined {
+  const value = fields.values[key];
+  if (typeof value === "string") return value;
+  if (isPresent(fields, key) && !Array.isArray(value)) throw wrongType(pathOf(fields, key), expected, value);
+  return readObjects(fields, key)?.map(readPart);
 }
 
 const maxOthers = 1_000;

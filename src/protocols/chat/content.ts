@@ -4,13 +4,12 @@ import {
   type Fields,
   missing,
   pathOf,
+  readContent as read,
   readExtra,
   readString,
   requireName,
   requireObject,
   requireString,
-  toFields,
-  wrongType,
 } from "../fields.ts";
 
 /** The content of a message that must have one. */
@@ -18,14 +17,8 @@ export function requireContent(message: Fields): Content {
   return readContent(message) ?? missing(pathOf(message, "content"));
 }
 
-/** A string, a list of parts, or nothing. */
 export function readContent(message: Fields): Content | undefined {
-  const { content } = message.values;
-  if (content === undefined || content === null) return undefined;
-  if (typeof content === "string") return content;
-  const path = pathOf(message, "content");
-  if (!Array.isArray(content)) throw wrongType(path, "a string or an array of content parts", content);
-  return content.map((value: unknown, index) => readPart(toFields(value, `${path}[${index}]`)));
+  return read(message, "content", "a string or an array of content parts", readPart);
 }
 
 function readPart(part: Fields): Part {

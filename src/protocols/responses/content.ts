@@ -4,50 +4,42 @@ import {
   type Fields,
   missing,
   pathOf,
-  readObjects,
+  readContent,
   readString,
   requireName,
   requireObject,
   requireString,
-  wrongType,
 } from "../fields.ts";
 import { readAnnotations } from "./annotations.ts";
 
-export function readContent(fields: Fields, key: string): Content {
-  const value = fields.values[key];
-  if (typeof value === "string") return value;
-  if (value === undefined || value === null) return missing(pathOf(fields, key));
-  if (!Array.isArray(value)) throw wrongType(pathOf(fields, key), "a string or an array", value);
-  return (readObjects(fields, key) ?? []).map(readPart);
+export function requireContent(fields: Fields, key: "content" | "output"): Content {
+  return readContent(fields, key, "a string or an array", readPart) ?? missing(pathOf(fields, key));
 }
 
-/** A part of an unknown type is kept for an adapter that knows it. */
 function readPart(part: Fields): Part {
-  switch (requireName(part, "type")) {
-    case "input_text":
-    case "output_text":
-    case "text":
-      return readText(part);
-    case "refusal":
-      return { type: "refusal", text: requireString(part, "refusal") };
-    case "input_image":
-      return readImage(part);
-    case "input_file":
-      return readFile(part);
-    case "input_audio": {
-      const audio = requireObject(part, "input_audio");
-      return { type: "audio", data: requireString(audio, "data"), format: requireName(audio, "format") };
-    }
-    default:
-      return { type: "other", extra: { dialect: "responses", fields: part.values } };
-  }
+  const type = requireName(part, "type");
+  return (partReaders.get(type) ?? keepPart)(part);
 }
+
+const partReaders: ReadonlyMap<string, (part: Fields) => Part> = new Map([
+  ["input_text", readText],
+  ["output_text", readText],
+  ["text", readText],
+  ["refusal", readRefusal],
+  ["input_image", readImage],
+  ["input_audio", readAudio],
+  ["input_file", readFile],
+]);
 
 /** Annotations belong to the text and go back with it; log probabilities are no longer needed. */
 function readText(part: Fields): Part {
   const text = requireString(part, "text");
   const annotations = readAnnotations(part);
   return annotations.length === 0 ? { type: "text", text } : { type: "text", text, annotations };
+}
+
+function readRefusal(part: Fields): Part {
+  return { type: "refusal", text: requireString(part, "refusal") };
 }
 
 function readImage(part: Fields): Part {
@@ -57,12 +49,22 @@ function readImage(part: Fields): Part {
   return { type: "image", url, fileId, detail: readString(part, "detail") };
 }
 
+function readAudio(part: Fields): Part {
+  const audio = requireObject(part, "input_audio");
+  return { type: "audio", data: requireString(audio, "data"), format: requireName(audio, "format") };
+}
+
 function readFile(part: Fields): Part {
   const fileId = readString(part, "file_id");
   const data = readString(part, "file_data");
   const url = readString(part, "file_url");
   if (fileId === undefined && data === undefined && url === undefined) missing(pathOf(part, "file_id"));
   return { type: "file", fileId, data, url, name: readString(part, "filename") };
+}
+
+/** A part of an unknown type is kept for an adapter that knows it. */
+function keepPart(part: Fields): Part {
+  return { type: "other", extra: { dialect: "responses", fields: part.values } };
 }
 
 /** The field of a part that holds what a model may refuse. */

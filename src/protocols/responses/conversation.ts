@@ -2,7 +2,7 @@
 import type { Item } from "../../core/item.ts";
 import type { Conversation, Metadata } from "../../core/store.ts";
 import type { Reference } from "../../core/turn.ts";
-import { invalid, missing, readArray, readBody, readMetadata } from "../fields.ts";
+import { invalid, missing, readBody, readMetadata } from "../fields.ts";
 import { toSeconds } from "../time.ts";
 import { readItems } from "./items.ts";
 import type { Seal } from "./seal.ts";
@@ -23,7 +23,7 @@ export function readNewConversation(body: unknown, seal: Seal): NewConversation 
   const fields = readBody(body);
   return {
     metadata: readMetadata(fields, "metadata") ?? {},
-    items: readArray(fields, "items") === undefined ? [] : readItems(fields, "items", seal),
+    items: readItems(fields, "items", seal) ?? [],
   };
 }
 
@@ -36,9 +36,7 @@ export function readNewMetadata(body: unknown): Metadata {
 
 /** The items to add to a conversation. */
 export function readNewItems(body: unknown, seal: Seal): NewConversation["items"] {
-  const fields = readBody(body);
-  if (readArray(fields, "items") === undefined) missing("items");
-  return readItems(fields, "items", seal);
+  return readItems(readBody(body), "items", seal) ?? missing("items");
 }
 
 export function toWireConversation({ id, createdAt, metadata }: Conversation): object {

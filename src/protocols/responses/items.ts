@@ -14,19 +14,16 @@ import {
   readString,
   requireName,
   requireString,
-  wrongType,
 } from "../fields.ts";
-import { readContent } from "./content.ts";
+import { requireContent } from "./content.ts";
 import { readFormat } from "./format.ts";
 import { readOther } from "./other.ts";
 import { readFound, readSearch } from "./search.ts";
 import { type Brought, openCompaction, openReasoning, type Seal } from "./seal.ts";
 import { readBroughtTools } from "./tools.ts";
 
-export function readItems(fields: Fields, key: string, seal: Seal): readonly (Item | Reference)[] {
-  const value = fields.values[key];
-  if (!Array.isArray(value)) throw wrongType(pathOf(fields, key), "a string or an array", value);
-  return (readObjects(fields, key) ?? []).map((item) => readItem(item, seal));
+export function readItems(fields: Fields, key: string, seal: Seal): readonly (Item | Reference)[] | undefined {
+  return readObjects(fields, key)?.map((item) => readItem(item, seal));
 }
 
 type ReadItem = (item: Fields, seal: Seal) => Item | Reference;
@@ -73,7 +70,7 @@ function readMessage(item: Fields): Item {
   return {
     type: "message",
     role: readChoice(item, "role", roles) ?? missing(pathOf(item, "role")),
-    content: readContent(item, "content"),
+    content: requireContent(item, "content"),
     extra: readExtra(item, knownOfMessage, "responses"),
   };
 }
@@ -92,7 +89,7 @@ function readCall(item: Fields, kind: "function" | "custom", written: "arguments
 }
 
 function readOutput(item: Fields, kind: "function" | "custom"): Item {
-  return { type: "tool-output", kind, callId: requireName(item, "call_id"), output: readContent(item, "output") };
+  return { type: "tool-output", kind, callId: requireName(item, "call_id"), output: requireContent(item, "output") };
 }
 
 function readReasoning(item: Fields, seal: Seal): Item {

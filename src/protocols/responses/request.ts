@@ -69,9 +69,11 @@ function readInput(fields: Fields, continued: string | undefined, seal: Seal): P
   if (typeof input === "string") return { items: [{ type: "message", role: "user", content: input }] };
   if (Array.isArray(input) && isTrigger(input.at(-1))) {
     const said = { ...fields, values: { input: input.slice(0, -1) } };
-    return { items: readItems(said, "input", seal), compacts: true };
+    return { items: readItems(said, "input", seal) ?? [], compacts: true };
   }
-  if (input !== undefined && input !== null) return { items: readItems(fields, "input", seal) };
+  if (isPresent(fields, "input") && !Array.isArray(input)) throw wrongType("input", "a string or an array", input);
+  const items = readItems(fields, "input", seal);
+  if (items !== undefined) return { items };
   if (continued !== undefined || readObject(fields, "prompt") !== undefined) return { items: [] };
   if (isPresent(fields, "messages")) missing("input", " A request with 'messages' goes to /v1/chat/completions.");
   missing("input", " One of 'input', 'previous_response_id', 'conversation' or 'prompt' must be provided.");
