@@ -3,36 +3,7 @@ import type { About } from "../../core/ports.ts";
 import type { Answer, Usage } from "../../core/turn.ts";
 import { toSeconds } from "../time.ts";
 import { toResponseError } from "./failure.ts";
-
-/** What a response object repeats of its request, as on the wire. */
-export interface Echo {
-  readonly instructions: string | null;
-  readonly max_output_tokens: number | null;
-  readonly max_tool_calls: number | null;
-  readonly parallel_tool_calls: boolean;
-  readonly frequency_penalty: number;
-  readonly presence_penalty: number;
-  readonly previous_response_id: string | null;
-  readonly prompt_cache_key: string | null;
-  readonly reasoning: { readonly effort: string | null; readonly summary: string | null };
-  readonly safety_identifier: string | null;
-  /** The requested tier; the one used is known at the end. */
-  readonly service_tier: string;
-  readonly store: boolean;
-  readonly temperature: number;
-  readonly text: { readonly format: object; readonly verbosity: string };
-  readonly tool_choice: unknown;
-  readonly tools: readonly object[];
-  readonly top_logprobs: number;
-  readonly top_p: number;
-  readonly user: string | null;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly background: boolean;
-  /** The conversation that the request itself named. */
-  readonly conversation: string | null;
-  /** Not on the wire: the caller wants sealed reasoning. */
-  readonly showsSeals: boolean;
-}
+import type { Echo } from "./request.ts";
 
 export interface ResponseWriter {
   /** The object while the answer is in progress, with the items already complete. */

@@ -2,8 +2,9 @@
 import type { OutputItem } from "../../core/event.ts";
 import type { Pieces } from "../../core/frame/pieces.ts";
 import type { About, Voice } from "../../core/ports.ts";
-import { type Echo, createResponseWriter } from "./object.ts";
+import { createResponseWriter } from "./object.ts";
 import { type ItemStatus, toItemId, toWireItem } from "./output.ts";
+import type { Echo } from "./request.ts";
 import type { Seal } from "./seal.ts";
 import { createSpeaker } from "./stream.ts";
 import { toSections, wantsSummary } from "./summary.ts";

@@ -28,7 +28,6 @@ import { leafOf } from "./content.ts";
 import { checkConversationId } from "./conversation.ts";
 import { readFormat, toWireFormat } from "./format.ts";
 import { readItems } from "./items.ts";
-import type { Echo } from "./object.ts";
 import type { Seal } from "./seal.ts";
 import { echoTools, readTools } from "./tools.ts";
 
@@ -161,7 +160,10 @@ const ownWords: OwnWords = {
   offers: ["context_management"],
 };
 
-function readEcho(fields: Fields, ask: Ask, store: boolean): Echo {
+/** What a response object repeats of its request, as on the wire. */
+export type Echo = Readonly<ReturnType<typeof readEcho>>;
+
+function readEcho(fields: Fields, ask: Ask, store: boolean) {
   const { settings } = ask;
   return {
     instructions: settings.instructions ?? null,
@@ -174,6 +176,7 @@ function readEcho(fields: Fields, ask: Ask, store: boolean): Echo {
     prompt_cache_key: readString(fields, "prompt_cache_key") ?? null,
     reasoning: { effort: settings.reasoningEffort ?? null, summary: settings.reasoningSummary ?? null },
     safety_identifier: readString(fields, "safety_identifier") ?? null,
+    // The requested one; the one used is known at the end.
     service_tier: settings.serviceTier ?? "auto",
     store,
     temperature: settings.temperature ?? 1,
@@ -185,7 +188,9 @@ function readEcho(fields: Fields, ask: Ask, store: boolean): Echo {
     user: ask.user ?? null,
     metadata: readMetadata(fields, "metadata") ?? {},
     background: ask.background === true,
+    // Only one that the request itself named.
     conversation: ask.conversationId ?? null,
+    // Not on the wire.
     showsSeals: readInclude(fields).includes("reasoning.encrypted_content"),
   };
 }

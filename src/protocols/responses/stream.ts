@@ -3,9 +3,10 @@ import { GatewayError, toWireError } from "../../core/errors.ts";
 import type { Event, OutputItem } from "../../core/event.ts";
 import type { About } from "../../core/ports.ts";
 import type { Answer } from "../../core/turn.ts";
-import { type Echo, createResponseWriter } from "./object.ts";
+import { createResponseWriter } from "./object.ts";
 import { toItemId, toWireItem } from "./output.ts";
 import { type ItemParts, type Say, createCallInput, createParts } from "./parts.ts";
+import type { Echo } from "./request.ts";
 import type { Sealing } from "./seal.ts";
 import { createReasoningSummary, type ReasoningSummary, wantsSummary } from "./summary.ts";
 

@@ -1,7 +1,7 @@
 /** Presents reasoning as its own summary: clients made for models that hide it show nothing else. */
 import type { ItemDelta, OutputItem } from "../../core/event.ts";
 import { cutItem, type Pieces } from "../../core/frame/pieces.ts";
-import type { Echo } from "./object.ts";
+import type { Echo } from "./request.ts";
 
 /** Whether the caller asked for a summary, in any form. */
 export function wantsSummary({ reasoning }: Echo): boolean {
