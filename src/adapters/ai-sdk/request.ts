@@ -37,7 +37,7 @@ export function writeRequest(
     responseFormat: writeFormat(settings.format),
     reasoning: effort.reasoning,
     // The operator's settings override the caller's.
-    providerOptions: mergeOptions(effort.providerOptions, configured),
+    providerOptions: mergeOptions(effort.providerOptions ?? {}, configured),
   };
 }
 
@@ -64,26 +64,21 @@ function writeFormat(format: Format | undefined): LanguageModelV3CallOptions["re
   }
 }
 
-interface WrittenEffort {
-  readonly reasoning?: string | undefined;
-  readonly providerOptions: SharedV3ProviderOptions;
-}
-
 /** Version 4 of the specification has a field for it; before, each provider had its own. */
 function writeEffort(
   effort: string | undefined,
   model: Pick<LanguageModel, "provider" | "specificationVersion">,
   reportOmission: (what: string) => void,
-): WrittenEffort {
-  if (effort === undefined) return { providerOptions: {} };
+): Pick<Call, "reasoning" | "providerOptions"> {
+  if (effort === undefined) return {};
   const isKnown = efforts.has(effort);
-  if (isKnown && model.specificationVersion === "v4") return { reasoning: effort, providerOptions: {} };
+  if (isKnown && model.specificationVersion === "v4") return { reasoning: effort };
   const [name = ""] = model.provider.split(".");
   const write = effortOfProvider.get(name) ?? ((reasoningEffort) => ({ reasoningEffort }));
   const options = isKnown ? write(effort) : undefined;
   if (options !== undefined) return { providerOptions: { [name]: options } };
   reportOmission("reasoning_effort");
-  return { providerOptions: {} };
+  return {};
 }
 
 const efforts: ReadonlySet<string> = new Set(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);

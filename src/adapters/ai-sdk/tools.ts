@@ -4,17 +4,15 @@ import { typeOf } from "../../core/item.ts";
 import type { Settings, Tool, ToolChoice } from "../../core/turn.ts";
 import { toFunction } from "../custom.ts";
 import { refuseChoice } from "../failures.ts";
-
-export interface WrittenTools {
-  readonly tools?: LanguageModelV3FunctionTool[];
-  readonly toolChoice?: LanguageModelV3ToolChoice | undefined;
-}
+import type { Call } from "./spec.ts";
 
 /** `reportOmission` is told what no provider package can take. */
-export function writeTools(settings: Settings, reportOmission: (what: string) => void): WrittenTools {
-  const choice = settings.toolChoice;
+export function writeTools(
+  settings: Settings,
+  reportOmission: (what: string) => void,
+): Pick<Call, "tools" | "toolChoice"> {
   const tools = settings.tools.flatMap((tool) => writeTool(tool, reportOmission));
-  const toolChoice = writeChoice(choice, tools);
+  const toolChoice = writeChoice(settings.toolChoice, tools);
   return tools.length === 0 ? {} : { tools, toolChoice };
 }
 
