@@ -22,21 +22,19 @@ export function makeSample(schema: JsonSchema, options: SampleOptions): unknown 
   throw new GatewayError("adapter_bad_request", "The echo adapter found no value that satisfies the JSON Schema.");
 }
 
-/** Values that satisfy part of the schema; `nth` asks for different ones, `told` is what the caller said of it. */
-type Make = (part: unknown, references: readonly string[], nth: number, told?: string) => Generator<unknown>;
-
 const maxSteps = 20_000;
 /** Beyond these steps only what is required is made. */
 const maxGenerousSteps = 5_000;
 const maxCandidates = 64;
 
-function createMaker(root: JsonSchema, options: SampleOptions): Make {
+function createMaker(root: JsonSchema, options: SampleOptions) {
   const check = createCheck(root);
   const whole = { root, countStep, refuse };
   const samplers = new Map<string, PatternSampler | undefined>();
   let steps = 0;
 
-  function* make(part: unknown, references: readonly string[], nth: number, told?: string): ReturnType<Make> {
+  /** Values that satisfy part of the schema; `nth` asks for different ones, `told` is what the caller said of it. */
+  function* make(part: unknown, references: readonly string[], nth: number, told?: string): Generator<unknown> {
     let spare: { readonly value: unknown } | undefined;
     let made = false;
     let tried = 0;
@@ -71,20 +69,21 @@ function createMaker(root: JsonSchema, options: SampleOptions): Make {
     }
     if (nth === 0 && "default" in schema) yield schema.default;
     if (nth === 0 && Array.isArray(schema.examples)) yield* schema.examples;
-    for (const type of typesOf(schema)) yield* build(type, variant, nth);
+    for (const type of typesOf(schema)) yield* builders.get(type)?.(variant, nth) ?? [];
   }
 
-  function* build(type: unknown, variant: Variant, nth: number): Generator<unknown> {
-    if (type === "null") yield null;
-    if (type === "boolean") yield nth % 2 === 0;
-    if (type === "string") yield* strings(variant.schema, nth, samplerOf);
-    if (type === "integer" || type === "number") yield* numbers(variant.schema, type === "integer", nth);
-    const value =
-      type === "object" ? buildObject(variant, nth) : type === "array" ? buildArray(variant, nth) : undefined;
-    if (value !== undefined) yield value;
-  }
+  /** The values of a type that may fit; none if it cannot. */
+  const builders = new Map<unknown, (variant: Variant, nth: number) => Iterable<unknown>>([
+    ["null", () => [null]],
+    ["boolean", (_, nth) => [nth % 2 === 0]],
+    ["string", ({ schema }, nth) => strings(schema, nth, samplerOf)],
+    ["integer", ({ schema }, nth) => numbers(schema, true, nth)],
+    ["number", ({ schema }, nth) => numbers(schema, false, nth)],
+    ["object", buildObject],
+    ["array", buildArray],
+  ]);
 
-  function buildObject({ schema, references }: Variant, nth: number): object | undefined {
+  function buildObject({ schema, references }: Variant, nth: number): readonly object[] {
     const properties = isObject(schema.properties) ? schema.properties : {};
     const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
     const entries: [string, unknown][] = [];
@@ -92,9 +91,9 @@ function createMaker(root: JsonSchema, options: SampleOptions): Make {
       const part = Object.hasOwn(properties, name) ? properties[name] : (schema.additionalProperties ?? true);
       const [value] = take(1, make(part, references, nth, options.told.get(name)));
       if (value !== undefined) entries.push([name, value]);
-      else if (required.has(name)) return undefined;
+      else if (required.has(name)) return [];
     }
-    return Object.fromEntries(entries);
+    return [Object.fromEntries(entries)];
   }
 
   function chooseNames(schema: JsonSchema, known: readonly string[], required: ReadonlySet<unknown>): Set<string> {
@@ -112,7 +111,7 @@ function createMaker(root: JsonSchema, options: SampleOptions): Make {
     return names;
   }
 
-  function buildArray({ schema, references }: Variant, nth: number): unknown[] | undefined {
+  function buildArray({ schema, references }: Variant, nth: number): readonly unknown[] {
     const max = numberOf(schema, "maxItems") ?? Infinity;
     const min = numberOf(schema, "minItems") ?? 0;
     const { heads, rest } = readItems(schema);
@@ -126,7 +125,7 @@ function createMaker(root: JsonSchema, options: SampleOptions): Make {
     const wanted = Math.min(Math.max(min, isObject(rest) ? 1 : 0), max) - list.length;
     if (schema.uniqueItems === true) list.push(...others(rest, references, list, wanted, nth));
     else for (let added = 0; added < wanted; added += 1) list.push(...take(1, make(rest, references, nth)));
-    return list.length < min ? undefined : list;
+    return list.length < min ? [] : [list];
   }
 
   /** Distinct values that are not in the list. */
