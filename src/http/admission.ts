@@ -1,9 +1,9 @@
-/** Admits callers whose token is known, while the gateway accepts requests, and no more often than they may come. */
-import type { onRequestHookHandler } from "fastify";
+/** Admits a request before its body is read: callers that are known and not too many, and what a route takes from them. */
+import type { FastifyRequest, onRequestHookHandler } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
-import type { Token } from "./auth.ts";
+import { checkToken, opensAny, type Token } from "./auth.ts";
 import { applyCors } from "./cors.ts";
-import { type FindRoute, isCounted, refuseUnrouted } from "./router.ts";
+import { checkMethod, type FindRoute, isOperators } from "./router.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -12,21 +12,38 @@ declare module "fastify" {
   }
 }
 
-/** What a token opens is checked by the route; a request without a route is refused here. */
+/** Who calls is settled first: a caller without a token does not learn which routes there are. */
 export function createAdmission(find: FindRoute): onRequestHookHandler {
   return (request, reply, done) => {
     if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
       throw new GatewayError("malformed_http", "A request needs the header 'Host'.");
     }
     if (applyCors(request, reply)) return;
-    if (request.route?.endpoints.length !== 0) {
-      const { guard, rate, turns } = request.terms;
-      request.token = guard.admit(request.headers, request.ip);
-      if (turns.draining) throw drainingError();
-      if (isCounted(request)) rate.take(request.token);
+    const { route, terms } = request;
+    const needsToken = route?.endpoints.length !== 0;
+    if (needsToken) {
+      request.token = terms.guard.admit(request.headers, request.ip);
+      if (terms.turns.draining) throw drainingError();
+      if (isCounted(request)) terms.rate.take(request.token);
     }
     // Not in a not-found handler, because there the body would be looked at first.
-    if (request.is404) refuseUnrouted(find, request, reply);
+    const { endpoints, needsNoBody } = checkMethod(find, request, reply);
+    if (needsToken) checkToken(endpoints, request.token, terms.endpoints);
+    if (needsNoBody !== true) checkLength(request);
     done();
   };
+}
+
+/** Whether the rate limit applies: not where the operator may look, so that an overload can still be observed. */
+function isCounted(request: FastifyRequest): boolean {
+  return !isOperators(request) || !opensAny(request.token, request.route?.endpoints ?? []);
+}
+
+function checkLength({ method, headers }: FastifyRequest): void {
+  const { "content-length": length, "transfer-encoding": encoding } = headers;
+  if (method !== "POST" || length !== undefined || encoding !== undefined) return;
+  throw new GatewayError(
+    "length_required",
+    "A POST needs a body with 'Content-Length' or 'Transfer-Encoding: chunked'.",
+  );
 }

@@ -2,7 +2,7 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../core/errors.ts";
-import type { Rate } from "./settings.ts";
+import type { HttpSettings, Rate } from "./settings.ts";
 
 /** What a token may open. */
 export type Endpoint = "chat" | "responses" | "metrics" | "operator";
@@ -67,6 +67,27 @@ export function createGuard(
       return token;
     },
   };
+}
+
+/** Throws unless the token opens a wanted endpoint; one that is wanted alone must also be enabled. */
+export function checkToken(wanted: readonly Endpoint[], token: Token, enabled: HttpSettings["endpoints"]): void {
+  if (!opensAny(token, wanted)) {
+    const own = "a token from gateway.http.tokens whose endpoints include it";
+    const remedy = wanted.includes("operator")
+      ? `It is for the operator: send the general token, gateway.auth.token${wanted.includes("metrics") ? `, or ${own}` : ""}.`
+      : `Send gateway.http.auth_token (gateway.auth.token if that is not set), or ${own}.`;
+    throw new GatewayError("endpoint_not_allowed", `This token is valid, but it does not open this route. ${remedy}`);
+  }
+  const [only, ...others] = wanted;
+  if (others.length > 0 || (only !== "chat" && only !== "responses") || enabled[only]) return;
+  throw new GatewayError(
+    "endpoint_disabled",
+    `This endpoint is disabled. The operator can enable it with "gateway.http.endpoints.compat_${only}": true.`,
+  );
+}
+
+export function opensAny({ opens }: Token, wanted: readonly Endpoint[]): boolean {
+  return wanted.some((endpoint) => opens.has(endpoint));
 }
 
 /** Compares every token, so that the time taken does not reveal which one came close. */

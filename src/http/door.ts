@@ -93,7 +93,7 @@ export function createDoor(parts: DoorParts): Door {
 
   async function begin(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     request.terms = terms;
-    request.route = findRoute(toPath(request.originalUrl));
+    request.route = request.routeOptions.config.route ?? findRoute(toPath(request.originalUrl));
     // No cache may keep what a token has opened; streams replace this header with their own.
     reply.headers({ "x-request-id": request.id, "cache-control": "no-store" });
     journal.follow(request, reply);
@@ -125,7 +125,7 @@ export function createDoor(parts: DoorParts): Door {
     done(null, payload);
   });
   const close = prepareClosing({ app, gateway, turns, arrivals, sockets });
-  addRoutes(app, routes, findRoute);
+  addRoutes(app, routes);
 
   return {
     listen: () => listen(app, settings),

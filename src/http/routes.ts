@@ -1,7 +1,8 @@
 /** Every path that the door knows, in one table. */
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import { toModel, toModelList } from "../protocols/models.ts";
+import type { Endpoint } from "./auth.ts";
 import { compact } from "./compact.ts";
 import { createConsole } from "./console.ts";
 import * as conversations from "./conversations.ts";
@@ -23,130 +24,90 @@ export interface RouteParts extends DoorParts {
 }
 
 export function toRoutes(parts: RouteParts): readonly Route[] {
-  const { turns } = parts;
   const sendPage = createConsole();
   const since = parts.now();
 
+  async function listModels(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    reply.header("x-portico-endpoints", openEndpoints(request).join(", "));
+    return toModelList(await parts.models(), since);
+  }
+
+  async function showModel({ params }: FastifyRequest): Promise<unknown> {
+    const { "*": id } = params as { "*": string };
+    if ((await parts.models()).includes(id)) return toModel(id, since);
+    throw new GatewayError("not_found", `The model '${id}' is not one of those listed at /v1/models.`, {
+      param: "model",
+      wireCode: "model_not_found",
+    });
+  }
+
+  async function showMetrics(_request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const { contentType, text } = await parts.readMetrics();
+    return reply.header("content-type", contentType).send(text);
+  }
+
+  async function showReady(): Promise<unknown> {
+    if (parts.turns.draining) throw drainingError();
+    await parts.ready();
+    return { status: "ready", adapters: Object.fromEntries(parts.adapters().map(({ name, state }) => [name, state])) };
+  }
+
+  const [chat, responses, operators] = [openedBy("chat"), openedBy("responses"), openedBy("operator")];
+  const [models, metrics, anyone] = [openedBy("chat", "responses"), openedBy("metrics", "operator"), openedBy()];
   return [
-    {
-      path: "/v1/chat/completions",
-      methods: {
-        POST: (request, reply) =>
-          answerTurn(forDeployment(request.originalUrl, request.terms.protocols.chat), request, reply),
-      },
-      endpoints: ["chat"],
-    },
-    {
-      path: "/v1/responses",
-      methods: { POST: (request, reply) => answerTurn(request.terms.protocols.responses, request, reply) },
-      endpoints: ["responses"],
-      sockets: parts.sockets,
-    },
-    { path: "/v1/responses/compact", methods: { POST: compact }, endpoints: ["responses"] },
-    { path: "/v1/responses/input_tokens", methods: { POST: countInputTokens }, endpoints: ["responses"] },
-    { path: "/v1/responses/:id", methods: { GET: retrieveResponse, DELETE: deleteResponse }, endpoints: ["responses"] },
-    {
-      path: "/v1/responses/:id/cancel",
-      methods: { POST: cancelResponse },
-      endpoints: ["responses"],
-      needsNoBody: true,
-    },
-    { path: "/v1/responses/:id/input_items", methods: { GET: listInputItems }, endpoints: ["responses"] },
-    {
-      path: "/v1/conversations",
-      methods: { POST: conversations.createConversation },
-      endpoints: ["responses"],
-      needsNoBody: true,
-    },
-    {
-      path: "/v1/conversations/:id",
-      methods: {
-        GET: conversations.retrieveConversation,
-        POST: conversations.updateConversation,
-        DELETE: conversations.deleteConversation,
-      },
-      endpoints: ["responses"],
-    },
-    {
-      path: "/v1/conversations/:id/items",
-      methods: { GET: conversations.listItems, POST: conversations.createItems },
-      endpoints: ["responses"],
-    },
-    {
-      path: "/v1/conversations/:id/items/:item",
-      methods: { GET: conversations.retrieveItem, DELETE: conversations.deleteItem },
-      endpoints: ["responses"],
-    },
-    {
-      path: "/v1/models",
-      methods: {
-        async GET(request, reply) {
-          reply.header("x-portico-endpoints", openEndpoints(request).join(", "));
-          return toModelList(await parts.models(), since);
-        },
-      },
-      endpoints: ["chat", "responses"],
-    },
-    {
-      path: "/v1/models/*",
-      methods: {
-        async GET(request) {
-          const { "*": id } = request.params as { "*": string };
-          if ((await parts.models()).includes(id)) return toModel(id, since);
-          throw new GatewayError("not_found", `The model '${id}' is not one of those listed at /v1/models.`, {
-            param: "model",
-            wireCode: "model_not_found",
-          });
-        },
-      },
-      endpoints: ["chat", "responses"],
-    },
-    {
-      path: "/metrics",
-      methods: {
-        async GET(_request, reply) {
-          const { contentType, text } = await parts.readMetrics();
-          return reply.header("content-type", contentType).send(text);
-        },
-      },
-      endpoints: ["metrics", "operator"],
-    },
-    { path: "/console", methods: { GET: sendPage }, endpoints: [] },
-    { path: "/console/*", methods: { GET: sendPage }, endpoints: [] },
-    {
-      path: "/operator/sessions",
-      methods: { GET: operator.listSessions, DELETE: operator.deleteSessions },
-      endpoints: ["operator"],
-    },
-    {
-      path: "/operator/sessions/:id",
-      methods: { GET: operator.showSession, DELETE: operator.deleteSession },
-      endpoints: ["operator"],
-    },
-    { path: "/operator/export", methods: { GET: operator.exportArchive }, endpoints: ["operator"] },
-    {
-      path: "/operator/import",
-      methods: { POST: operator.importArchive },
-      endpoints: ["operator"],
-      takesAnyType: true,
-    },
-    { path: "/operator/prune", methods: { POST: operator.prune }, endpoints: ["operator"], needsNoBody: true },
-    { path: "/healthz", methods: { GET: async () => ({ status: "ok" }) }, endpoints: [] },
-    {
-      path: "/readyz",
-      methods: {
-        async GET() {
-          if (turns.draining) throw drainingError();
-          await parts.ready();
-          return {
-            status: "ready",
-            adapters: Object.fromEntries(parts.adapters().map(({ name, state }) => [name, state])),
-          };
-        },
-      },
-      endpoints: [],
-    },
+    chat(endpointPaths.chat, { POST: answerChat }),
+    responses(endpointPaths.responses, { POST: answerResponse }, { upgrade: parts.sockets.accept }),
+    responses("/v1/responses/compact", { POST: compact }),
+    responses("/v1/responses/input_tokens", { POST: countInputTokens }),
+    responses("/v1/responses/:id", { GET: retrieveResponse, DELETE: deleteResponse }),
+    responses("/v1/responses/:id/cancel", { POST: cancelResponse }, { needsNoBody: true }),
+    responses("/v1/responses/:id/input_items", { GET: listInputItems }),
+    responses("/v1/conversations", { POST: conversations.createConversation }, { needsNoBody: true }),
+    responses("/v1/conversations/:id", {
+      GET: conversations.retrieveConversation,
+      POST: conversations.updateConversation,
+      DELETE: conversations.deleteConversation,
+    }),
+    responses("/v1/conversations/:id/items", { GET: conversations.listItems, POST: conversations.createItems }),
+    responses("/v1/conversations/:id/items/:item", {
+      GET: conversations.retrieveItem,
+      DELETE: conversations.deleteItem,
+    }),
+    models("/v1/models", { GET: listModels }),
+    models("/v1/models/*", { GET: showModel }),
+    metrics("/metrics", { GET: showMetrics }),
+    operators("/operator/sessions", { GET: operator.listSessions, DELETE: operator.deleteSessions }),
+    operators("/operator/sessions/:id", { GET: operator.showSession, DELETE: operator.deleteSession }),
+    operators("/operator/export", { GET: operator.exportArchive }),
+    operators("/operator/import", { POST: operator.importArchive }, { takesAnyType: true }),
+    operators("/operator/prune", { POST: operator.prune }, { needsNoBody: true }),
+    anyone("/console", { GET: sendPage }),
+    anyone("/console/*", { GET: sendPage }),
+    anyone("/healthz", { GET: async () => ({ status: "ok" }) }),
+    anyone("/readyz", { GET: showReady }),
   ];
+}
+
+type Options = Omit<Route, "path" | "methods" | "endpoints">;
+
+/** Makes routes for tokens that open one of these endpoints; without any, for everybody. */
+function openedBy(...endpoints: readonly Endpoint[]) {
+  return (path: string, methods: Route["methods"], options?: Options): Route => ({
+    path,
+    methods,
+    endpoints,
+    ...options,
+  });
+}
+
+const endpointPaths = { chat: "/v1/chat/completions", responses: "/v1/responses" } as const;
+
+function answerChat(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  return answerTurn(forDeployment(request.originalUrl, request.terms.protocols.chat), request, reply);
+}
+
+function answerResponse(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  return answerTurn(request.terms.protocols.responses, request, reply);
 }
 
 /** Where the caller may send a turn: the enabled endpoints that its token opens. */
@@ -155,5 +116,3 @@ function openEndpoints({ token, terms: { endpoints } }: FastifyRequest): readonl
     endpoints[name] && token.opens.has(name) ? [endpointPaths[name]] : [],
   );
 }
-
-const endpointPaths = { chat: "/v1/chat/completions", responses: "/v1/responses" } as const;

@@ -14,9 +14,7 @@ export interface WebSockets {
   isUpgrade(incoming: IncomingMessage): boolean;
   /** Makes the listener accept upgrades. */
   install(app: FastifyInstance): void;
-  /** Refuses an upgrade with a status, while one can still be sent. */
-  check(request: FastifyRequest, reply: FastifyReply): void;
-  /** Accepts an upgrade. */
+  /** Accepts an upgrade, or refuses it with a status, while one can still be sent. */
   accept(request: FastifyRequest, reply: FastifyReply): void;
   /** How many connections are open. */
   count(): number;
@@ -38,7 +36,7 @@ export function createWebSockets(current: () => Terms): WebSockets {
     isUpgrade: (incoming) =>
       asksForWebSocket(incoming) && current().webSocket.enabled && toRouteUrl(incoming.url).split("?", 1)[0] === path,
     install: upgrades.attach,
-    check(request, reply) {
+    accept(request, reply) {
       const { enabled, maxConnections } = current().webSocket;
       if (!enabled) {
         reply.headers({ upgrade: "HTTP/1.1", connection: "upgrade" });
@@ -54,8 +52,6 @@ export function createWebSockets(current: () => Terms): WebSockets {
         );
       }
       checkShare(request.token, connections);
-    },
-    accept(request, reply) {
       reply.hijack();
       upgrades.accept(request, current().limits.maxBodyBytes, (socket) => {
         request.isUpgraded = true;
