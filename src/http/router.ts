@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Endpoint } from "./auth.ts";
 import { toPath, toRouteUrl } from "./paths.ts";
-import { asksForWebSocket } from "./websocket/upgrades.ts";
+import { asksForWebSocket } from "./websocket.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {

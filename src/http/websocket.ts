@@ -1,18 +1,20 @@
 /** The WebSocket form of the responses endpoint: accepts or refuses upgrades, and closes connections in the end. */
 import type { IncomingMessage } from "node:http";
+import { createRequire } from "node:module";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type * as ws from "ws";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Token } from "./auth.ts";
+import { answerMalformed } from "./errors.ts";
 import { toRouteUrl } from "./paths.ts";
 import type { Terms } from "./terms.ts";
 import { type Connection, openConnection } from "./websocket/connection.ts";
 import { switchedOff } from "./websocket/turn.ts";
-import { asksForWebSocket, createUpgrades } from "./websocket/upgrades.ts";
 
 export interface WebSockets {
   /** Whether a request leaves HTTP; any other request to upgrade is ignored. */
   isUpgrade(incoming: IncomingMessage): boolean;
-  /** Makes the listener accept upgrades. */
+  /** Hands upgrades to the routes: each passes the same hooks as any request, and is refused like one. */
   install(app: FastifyInstance): void;
   /** Accepts an upgrade, or refuses it with a status, while one can still be sent. */
   accept(request: FastifyRequest, reply: FastifyReply): void;
@@ -30,30 +32,42 @@ const path = "/v1/responses";
 /** `current` is read for every connection and every turn, since it may change. */
 export function createWebSockets(current: () => Terms): WebSockets {
   const connections = new Map<Connection, string>();
-  const upgrades = createUpgrades();
+  /** What clients have sent after the requests that are upgrades. */
+  const heads = new WeakMap<IncomingMessage, Buffer>();
+
+  function check({ raw: incoming, token }: FastifyRequest, reply: FastifyReply): void {
+    const { enabled, maxConnections } = current().webSocket;
+    if (!enabled) {
+      reply.headers({ upgrade: "HTTP/1.1", connection: "upgrade" });
+      throw switchedOff();
+    }
+    if (!heads.has(incoming))
+      throw new GatewayError("malformed_http", "An upgrade needs the header 'Connection: Upgrade'.");
+    if (connections.size >= maxConnections) {
+      throw new GatewayError(
+        "overloaded",
+        `There are already ${maxConnections} connections (gateway.http.websocket.max_connections). Use POST ${path}, or try again shortly.`,
+        { retryAfterSeconds: 5 },
+      );
+    }
+    checkShare(token, connections);
+  }
 
   return {
     isUpgrade: (incoming) =>
       asksForWebSocket(incoming) && current().webSocket.enabled && toRouteUrl(incoming.url).split("?", 1)[0] === path,
-    install: upgrades.attach,
+    install(app) {
+      app.server.on("upgrade", (incoming, _stream, head) => {
+        heads.set(incoming, head);
+        route(app, incoming);
+      });
+    },
     accept(request, reply) {
-      const { enabled, maxConnections } = current().webSocket;
-      if (!enabled) {
-        reply.headers({ upgrade: "HTTP/1.1", connection: "upgrade" });
-        throw switchedOff();
-      }
-      if (!upgrades.has(request.raw))
-        throw new GatewayError("malformed_http", "An upgrade needs the header 'Connection: Upgrade'.");
-      if (connections.size >= maxConnections) {
-        throw new GatewayError(
-          "overloaded",
-          `There are already ${maxConnections} connections (gateway.http.websocket.max_connections). Use POST ${path}, or try again shortly.`,
-          { retryAfterSeconds: 5 },
-        );
-      }
-      checkShare(request.token, connections);
+      check(request, reply);
       reply.hijack();
-      upgrades.accept(request, current().limits.maxBodyBytes, (socket) => {
+      const { raw: incoming } = request;
+      const server = createUpgrader(request, current().limits.maxBodyBytes);
+      server.handleUpgrade(incoming, incoming.socket, heads.get(incoming) ?? Buffer.alloc(0), (socket) => {
         request.isUpgraded = true;
         // On a protocol violation, the library closes with the right code before it emits this.
         socket.on("error", () => {});
@@ -64,13 +78,46 @@ export function createWebSockets(current: () => Terms): WebSockets {
     },
     count: () => connections.size,
     retire() {
-      const closePlan = { closeCode: 1001, reason: drainingError(), isAlwaysSent: false };
-      for (const connection of connections.keys()) connection.retire(closePlan);
+      const ending = { reason: drainingError(), isAlwaysSent: false };
+      for (const connection of connections.keys()) connection.retire(ending);
     },
     cut() {
       for (const connection of connections.keys()) connection.cut();
     },
   };
+}
+
+export function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
+  return method === "GET" && headers.upgrade?.toLowerCase() === "websocket";
+}
+
+/** An upgrade comes without a response, which a refusal needs. */
+function route(app: FastifyInstance, incoming: IncomingMessage): void {
+  const { socket } = incoming;
+  // Node has just released it, and an unhandled error would end the process.
+  socket.on("error", () => socket.destroy());
+  // Importing node:http loads all its exports, which no start should wait for.
+  const { ServerResponse } = process.getBuiltinModule("node:http");
+  const response = new ServerResponse(incoming);
+  response.once("finish", () => socket.destroy());
+  try {
+    response.assignSocket(socket);
+  } catch {
+    // It was pipelined behind a request that is still being answered: the two answers could not be told apart.
+    return void socket.destroy();
+  }
+  app.routing(incoming, response);
+}
+
+const require = createRequire(import.meta.url);
+
+/** Loads the library on the first connection. */
+function createUpgrader({ id, raw: incoming }: FastifyRequest, maxPayload: number): ws.WebSocketServer {
+  const { WebSocketServer } = require("ws") as typeof ws;
+  const server = new WebSocketServer({ noServer: true, clientTracking: false, autoPong: false, maxPayload });
+  server.on("headers", (headers) => void headers.push(`x-request-id: ${id}`));
+  server.on("wsClientError", (error) => answerMalformed(error, incoming.socket, id));
+  return server;
 }
 
 /** A client needs a connection for each running turn, and may keep some idle. */

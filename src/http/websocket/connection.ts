@@ -13,13 +13,12 @@ import { createFrameWriter, type FrameWriter } from "./writer.ts";
 
 export interface Connection {
   /** Lets the running response end, then closes. */
-  retire(closePlan: ClosePlan): void;
+  retire(ending: Ending): void;
   /** Ends it at once. */
   cut(): void;
 }
 
-interface ClosePlan {
-  readonly closeCode: number;
+interface Ending {
   readonly reason: GatewayError;
   /** An idle client is told too. */
   readonly isAlwaysSent: boolean;
@@ -40,6 +39,8 @@ const maxUncounted = 64 * 1024;
 const maxSilenceMs = 60_000;
 /** How long it may take to close when it has nothing left to read. */
 const maxCloseMs = 500;
+/** Clients that reconnect by themselves take 1000 for an end that both sides wanted. */
+const goingAway = 1001;
 const minuteMs = 60_000;
 const maxTimerMs = 2_147_483_647;
 
@@ -54,7 +55,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   /** The memory of the waiting frames and of the one being answered. */
   const frames = held.hold(owner);
   let running: AbortController | undefined;
-  let closePlan: ClosePlan | undefined;
+  let ending: Ending | undefined;
 
   async function answerAll(): Promise<void> {
     for (let next = waiting.shift(); next !== undefined && writer.isOpen; next = waiting.shift()) {
@@ -62,27 +63,27 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
       if (next.isRefusal) await writer.write([next.text]);
       else await answerFrame(current(), connection, next, running);
       frames.add(-next.heldBytes);
-      if (closePlan !== undefined) break;
+      if (ending !== undefined) break;
     }
     running = undefined;
-    if (closePlan !== undefined) closeWith(closePlan);
+    if (ending !== undefined) closeWith(ending);
   }
 
-  function closeWith({ closeCode, reason, isAlwaysSent }: ClosePlan): void {
+  function closeWith({ reason, isAlwaysSent }: Ending): void {
     if (!writer.isOpen) return;
     const unanswered = waiting.map(({ text, isRefusal }) =>
       isRefusal ? text : toErrorFrame(reason, findLane(text, limits)),
     );
     if (unanswered.length > 0) void writer.write(unanswered);
     else if (isAlwaysSent) void writer.write([toErrorFrame(reason)]);
-    const hasReadAll = heartbeat.hasReadAll();
-    socket.close(closeCode, reason.code);
-    if (hasReadAll) cutUnlessClosed(socket);
+    const isRead = hasReadAll();
+    socket.close(goingAway, reason.code);
+    if (isRead) cutUnlessClosed(socket);
   }
 
-  function retire(chosen: ClosePlan): void {
-    closePlan ??= chosen;
-    if (running === undefined) closeWith(closePlan);
+  function retire(chosen: Ending): void {
+    ending ??= chosen;
+    if (running === undefined) closeWith(ending);
   }
 
   /** Throws if there is no room for another frame. */
@@ -130,14 +131,14 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     request.raw.socket.destroySoon();
   }
 
-  const arriving = countArriving(request.raw.socket, arrivals, abandon);
-  const heartbeat = startHeartbeat(socket, request.raw.socket, writer, limits.heartbeatMs, now);
+  const endArrival = countArriving(request.raw.socket, arrivals, abandon);
+  const hasReadAll = startHeartbeat(socket, request.raw.socket, writer, limits.heartbeatMs, now);
   const { maxMinutes } = webSocket;
   const lifeMs = Math.min(maxMinutes * minuteMs, maxTimerMs);
   const life = setTimeout(() => retire(timeIsOver(maxMinutes)), lifeMs);
 
   socket.on("message", (bytes, isBinary) => {
-    arriving.end();
+    endArrival();
     if (!writer.isOpen) return;
     const text = isBinary ? "" : String(bytes);
     const steer = findSteer(text, limits);
@@ -152,7 +153,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   });
   socket.once("close", () => {
     clearTimeout(life);
-    arriving.stop();
+    endArrival();
     waiting.length = 0;
     frames.release();
     memories.release();
@@ -162,49 +163,36 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   return { retire, cut: () => socket.terminate() };
 }
 
-/** Counts what has arrived of a partial frame, among all that is still arriving. */
-function countArriving(stream: Socket, arrivals: Arrivals, abandon: (reason: GatewayError) => void) {
+/** Counts what has arrived of a partial frame, among all that is still arriving. Returns what ends it. */
+function countArriving(stream: Socket, arrivals: Arrivals, abandon: (reason: GatewayError) => void): () => void {
   let bytes = 0;
   let arrival: Arrival | undefined;
 
-  function take(chunk: Buffer): void {
+  // Before the library's own listener, whose events must find the count complete.
+  stream.prependListener("data", (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes <= maxUncounted) return;
     arrival ??= arrivals.begin(abandon);
     arrival.hold(bytes);
-  }
-
-  function end(): void {
+  });
+  return () => {
     bytes = 0;
     arrival?.end();
     arrival = undefined;
-  }
-
-  // Before the library's own listener, whose events must find the count complete.
-  stream.prependListener("data", take);
-  return {
-    /** The frame is whole. */
-    end,
-    stop(): void {
-      stream.off("data", take);
-      end();
-    },
   };
 }
 
-interface Heartbeat {
-  /** Whether the client has read all that was sent to it: it has answered a ping, and nothing was sent since. */
-  hasReadAll(): boolean;
-}
-
-/** Pings the client until the connection is closed; cuts it if it takes too long to answer. */
+/**
+ * Pings the client until the connection is closed; cuts it if it takes too long to answer. Returns whether the client
+ * has read all that was sent to it: it has answered a ping, and nothing was sent since.
+ */
 function startHeartbeat(
   socket: WebSocket,
   stream: Socket,
   writer: FrameWriter,
   heartbeatMs: number,
   now: () => Date,
-): Heartbeat {
+): () => boolean {
   let pinged: { readonly at: number; readonly bytes: number } | undefined;
   let readBytes = stream.bytesWritten;
 
@@ -226,7 +214,7 @@ function startHeartbeat(
     if (writer.isOpen && !writer.isFull) socket.pong(bytes);
   });
   socket.once("close", () => clearInterval(pings));
-  return { hasReadAll: () => stream.bytesWritten === readBytes };
+  return () => stream.bytesWritten === readBytes;
 }
 
 /** Cuts a client that has nothing left to read and does not close, e.g. one on a sleeping machine. */
@@ -255,11 +243,10 @@ function unsteerable(): GatewayError {
   );
 }
 
-function timeIsOver(maxMinutes: number): ClosePlan {
+function timeIsOver(maxMinutes: number): Ending {
   const reason = new GatewayError(
     "websocket_connection_limit_reached",
     `This connection has reached its maximum age (gateway.http.websocket.max_minutes: ${maxMinutes}). Open a new one to continue.`,
   );
-  // Clients that reconnect by themselves take 1000 for an end that both sides wanted.
-  return { closeCode: 1001, reason, isAlwaysSent: true };
+  return { reason, isAlwaysSent: true };
 }
