@@ -53,7 +53,7 @@ export async function answerFrame(
   try {
     const token = admitTurn(request, terms);
     const { owner } = token;
-    await terms.turns.run(client, { token }, () => answerCreate(terms, connection, frame, { owner, client, record }));
+    await terms.turns.run(client, { token }, () => answerCreate({ terms, connection, owner, client, record }, frame));
   } catch (thrown) {
     const error = toGatewayError(thrown);
     terms.journal.report(error, record);
@@ -101,33 +101,24 @@ interface SocketRecord extends RequestRecord {
 }
 
 interface FrameTurn {
+  readonly terms: Terms;
+  readonly connection: TurnConnection;
   readonly owner: string;
   readonly client: AbortController;
   readonly record: SocketRecord;
 }
 
-interface RememberedTurn extends FrameTurn {
-  readonly memory: LaneMemory;
-}
-
-async function answerCreate(
-  terms: Terms,
-  connection: TurnConnection,
-  frame: Frame,
-  frameTurn: FrameTurn,
-): Promise<void> {
-  const { owner, client, record } = frameTurn;
+async function answerCreate(turn: FrameTurn, { text, isBinary }: Frame): Promise<void> {
+  const { terms, connection, owner, client, record } = turn;
   const { writer } = connection;
-  if (frame.isBinary) throw binary();
-  const { value } = parseBody(frame.text, terms.limits);
+  if (isBinary) throw new GatewayError("invalid_json", "The frame is binary; send JSON in a text frame.");
+  const { value } = parseBody(text, terms.limits);
   record.lane = readLane(value);
   const { body, generates } = readCreate(value);
   const { ask, voice } = terms.protocols.responses.parse(body, owner);
   const memory = connection.memories.of(record.lane, ask.previousId);
   if (ask.previousId !== undefined && memory.knows(ask.previousId)) record.continued = memory;
-  const { about, events } = await (generates
-    ? answer(terms, connection, { ...frameTurn, memory }, ask, voice)
-    : prepare(terms, { ...frameTurn, memory }, ask));
+  const { about, events } = await (generates ? answer(turn, memory, ask, voice) : prepare(turn, memory, ask));
   record.about = about;
   connection.response = { id: about.id, lane: record.lane };
   let say: ((events: readonly Event[]) => string) | undefined;
@@ -146,23 +137,19 @@ async function answerCreate(
   }
 }
 
-function answer(
-  terms: Terms,
-  { request }: TurnConnection,
-  { owner, client: { signal }, record: { span }, memory }: RememberedTurn,
-  ask: Ask,
-  voice: Voice,
-): Promise<Reply> {
-  const hinted = readHint(terms.hints, request.headers, ask.user);
+function answer(turn: FrameTurn, memory: LaneMemory, ask: Ask, voice: Voice): Promise<Reply> {
+  const { terms, owner, client, record } = turn;
+  const { headers } = turn.connection.request;
+  const hinted = readHint(terms.hints, headers, ask.user);
   // Only a stored turn can be replayed, and the memo of a request with many tools is long.
   const memo = ask.keep === "no" ? undefined : voice.memo;
-  const trace = span?.trace ?? readTrace(request.headers);
-  const caller = { turnId: terms.newTurnId(), owner, ...hinted, signal, trace, memory, memo };
+  const trace = record.span?.trace ?? readTrace(headers);
+  const caller = { turnId: terms.newTurnId(), owner, ...hinted, signal: client.signal, trace, memory, memo };
   return terms.gateway.answer(memory.complete(ask), caller);
 }
 
 /** Accepts a request without generating an answer: the one that continues it will have its input in front. */
-async function prepare(terms: Terms, { owner, memory }: RememberedTurn, ask: Ask): Promise<Reply> {
+async function prepare({ terms, owner }: FrameTurn, memory: LaneMemory, ask: Ask): Promise<Reply> {
   // What it wants to continue must exist before it is accepted.
   if (ask.previousId === undefined || !memory.knows(ask.previousId)) await terms.gateway.checkContinued(ask, owner);
   const id = terms.newTurnId();
@@ -174,8 +161,4 @@ async function prepare(terms: Terms, { owner, memory }: RememberedTurn, ask: Ask
 
 async function* once(events: readonly Event[]): Events {
   yield events;
-}
-
-function binary(): GatewayError {
-  return new GatewayError("invalid_json", "The frame is binary; send JSON in a text frame.");
 }
