@@ -10,7 +10,7 @@ import { cutWhenStalled } from "./client.ts";
 import { prepareClosing } from "./closing.ts";
 import { createBurstWait } from "./burst.ts";
 import { sendError, translateError } from "./errors.ts";
-import { createHoldings } from "./held.ts";
+import { createHoldings, holdWhole } from "./held.ts";
 import { createJournal } from "./journal.ts";
 import type { DoorLog } from "./lines.ts";
 import type { Metrics, MetricSources } from "./metrics.ts";
@@ -23,7 +23,6 @@ import { toRemarkHeaders } from "./send.ts";
 import { type Decisions, type SharedParts, toTerms } from "./terms.ts";
 import type { Tracer } from "./trace.ts";
 import { createTurns } from "./turns.ts";
-import { holdWhole } from "./unread.ts";
 import { createWebSockets } from "./websocket.ts";
 
 export interface DoorParts extends Decisions {

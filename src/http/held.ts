@@ -1,5 +1,7 @@
 /** Bounds the memory of requests in progress and of unread answers together, and shares it among owners. */
+import type { FastifyReply } from "fastify";
 import { GatewayError } from "../core/errors.ts";
+import { createTally } from "./tally.ts";
 
 export interface Holdings {
   /** The total. */
@@ -27,14 +29,13 @@ export interface Hold {
  * `what` names in refusals what is held.
  */
 export function createHoldings(maxBytes: () => number, what: string): Holdings {
-  const owners = new Map<string, number>();
-  let held = 0;
+  const held = createTally();
 
   function hasRoom(owner: string, bytes: number): boolean {
     // The first always has room: its own limit is max_body_bytes.
-    if (held === 0) return true;
-    const free = maxBytes() - held - bytes;
-    const own = owners.get(owner) ?? 0;
+    if (held.total === 0) return true;
+    const free = maxBytes() - held.total - bytes;
+    const own = held.of(owner);
     return own === 0 ? free >= 0 : own + bytes <= free;
   }
 
@@ -42,16 +43,9 @@ export function createHoldings(maxBytes: () => number, what: string): Holdings {
     if (!hasRoom(owner, bytes)) throw tooMuch(what, maxBytes());
   }
 
-  function add(owner: string, bytes: number): void {
-    held += bytes;
-    const own = (owners.get(owner) ?? 0) + bytes;
-    if (own > 0) owners.set(owner, own);
-    else owners.delete(owner);
-  }
-
   return {
     get bytes() {
-      return held;
+      return held.total;
     },
     check,
     hold(owner, bytes = 0) {
@@ -59,7 +53,7 @@ export function createHoldings(maxBytes: () => number, what: string): Holdings {
       let isReleased = false;
       function set(next: number): void {
         if (isReleased) return;
-        add(owner, next - mine);
+        held.add(owner, next - mine);
         mine = next;
       }
       set(bytes);
@@ -80,6 +74,28 @@ export function createHoldings(maxBytes: () => number, what: string): Holdings {
       };
     },
   };
+}
+
+/** Counts a whole answer until it is read. If there is no room, a lookup is refused, but what a turn has made is sent. */
+export function holdWhole(held: Holdings, reply: FastifyReply, payload: unknown): void {
+  const { request } = reply;
+  if (typeof payload !== "string" || payload.length <= maxUncounted || request.token === undefined) return;
+  const bytes = Buffer.byteLength(payload);
+  if (request.method === "GET") held.check(request.token.owner, bytes);
+  holdUntilRead(held, reply, bytes);
+}
+
+/** Counts what is left of a stream when all of it is written. */
+export function holdRest(held: Holdings, reply: FastifyReply): void {
+  const { writableLength } = reply.raw;
+  if (writableLength > maxUncounted) holdUntilRead(held, reply, writableLength);
+}
+
+/** Not counted up to here: the system takes it at once. */
+const maxUncounted = 64 * 1024;
+
+function holdUntilRead(held: Holdings, { raw: response, request }: FastifyReply, bytes: number): void {
+  if (!response.closed) response.once("close", held.hold(request.token.owner, bytes).release);
 }
 
 /** How much memory a text takes at most: one byte per character, or two if any is not ASCII. */

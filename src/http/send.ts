@@ -8,9 +8,9 @@ import type { Reply } from "../core/gateway.ts";
 import { type About, type Remark, unplaced, type Voice } from "../core/ports.ts";
 import type { Answer } from "../core/turn.ts";
 import { createSseWriter } from "./client.ts";
+import { holdRest } from "./held.ts";
 import type { RequestRecord } from "./journal.ts";
 import { createNumbering, type Numbering } from "./numbering.ts";
-import { holdRest } from "./unread.ts";
 
 /** Sends the answer once it is complete. */
 export async function sendWhole(

@@ -3,6 +3,7 @@ import { drainingError, GatewayError } from "../core/errors.ts";
 import type { AcquireSlot } from "../core/gateway.ts";
 import type { Token } from "./auth.ts";
 import type { Holdings } from "./held.ts";
+import { createTally, type Tally } from "./tally.ts";
 
 /** Who wants a slot. */
 interface SlotRequest {
@@ -38,8 +39,8 @@ export interface Turns {
 /** `maxConcurrent` is read for each turn: it may change. */
 export function createTurns(maxConcurrent: () => number, held: Holdings): Turns {
   const running = new Set<AbortController>();
-  const turns = createShares();
-  const followers = createShares();
+  const turns = createTally();
+  const followers = createTally();
   let draining = false;
   let isOver = false;
 
@@ -47,7 +48,7 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
     if (isOver) throw drainingError();
     const most = maxConcurrent();
     if (running.size >= most) throw tooMany(most);
-    (onlyFollows ? followers : turns).check(token);
+    checkShare(onlyFollows ? followers : turns, token);
     // What is already counted has its room.
     if (bytes > 0) held.check(token.owner, bytes);
   }
@@ -57,19 +58,24 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
     async run(turn, asking, work) {
       check(asking);
       const { token, bytes, onlyFollows = false } = asking;
-      const hold = held.hold(token.owner, bytes);
+      const { owner } = token;
+      const hold = held.hold(owner, bytes);
       // The request and whatever outlives it: the last of them releases what they share.
       let holders = 1;
-      let leaveTurn = onlyFollows ? undefined : turns.enter(token);
-      const leaveFollowers = onlyFollows ? followers.enter(token) : undefined;
+      let isTurn = !onlyFollows;
+      (isTurn ? turns : followers).add(owner, 1);
       function leave(): void {
         if (--holders > 0) return;
         hold.release();
-        leaveTurn?.();
-        leaveTurn = undefined;
+        if (isTurn) turns.add(owner, -1);
+        isTurn = false;
       }
       function acquireSlot(): () => void {
-        leaveTurn ??= turns.enter(token);
+        if (!isTurn) {
+          checkShare(turns, token);
+          turns.add(owner, 1);
+          isTurn = true;
+        }
         holders++;
         return leave;
       }
@@ -78,7 +84,7 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
         return await work(acquireSlot);
       } finally {
         running.delete(turn);
-        leaveFollowers?.();
+        if (onlyFollows) followers.add(owner, -1);
         leave();
       }
     },
@@ -98,29 +104,9 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
   };
 }
 
-/** Counts what each owner has, turns or followers, up to its limit of turns. */
-function createShares() {
-  const owners = new Map<string, number>();
-
-  function check({ owner, maxConcurrentTurns: most = Infinity }: Token): void {
-    if ((owners.get(owner) ?? 0) >= most) throw tooManyOfToken(most);
-  }
-
-  function count(owner: string, change: 1 | -1): void {
-    const share = (owners.get(owner) ?? 0) + change;
-    if (share > 0) owners.set(owner, share);
-    else owners.delete(owner);
-  }
-
-  return {
-    check,
-    /** Returns what leaves. */
-    enter(token: Token): () => void {
-      check(token);
-      count(token.owner, 1);
-      return () => count(token.owner, -1);
-    },
-  };
+/** An owner may have as many followers as turns. */
+function checkShare(tally: Tally, { owner, maxConcurrentTurns: most = Infinity }: Token): void {
+  if (tally.of(owner) >= most) throw tooManyOfToken(most);
 }
 
 function tooMany(most: number): GatewayError {

@@ -7,6 +7,7 @@ import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Token } from "./auth.ts";
 import { answerMalformed } from "./errors.ts";
 import { toRouteUrl } from "./paths.ts";
+import { createTally } from "./tally.ts";
 import type { Terms } from "./terms.ts";
 import { type Connection, openConnection } from "./websocket/connection.ts";
 import { switchedOff } from "./websocket/turn.ts";
@@ -31,7 +32,8 @@ const path = "/v1/responses";
 
 /** `current` is read for every connection and every turn, since it may change. */
 export function createWebSockets(current: () => Terms): WebSockets {
-  const connections = new Map<Connection, string>();
+  const connections = new Set<Connection>();
+  const owners = createTally();
   /** What clients have sent after the requests that are upgrades. */
   const heads = new WeakMap<IncomingMessage, Buffer>();
 
@@ -50,7 +52,7 @@ export function createWebSockets(current: () => Terms): WebSockets {
         { retryAfterSeconds: 5 },
       );
     }
-    checkShare(token, connections);
+    checkShare(token, owners.of(token.owner));
   }
 
   return {
@@ -72,17 +74,22 @@ export function createWebSockets(current: () => Terms): WebSockets {
         // On a protocol violation, the library closes with the right code before it emits this.
         socket.on("error", () => {});
         const connection = openConnection(current, socket, request);
-        connections.set(connection, request.token.owner);
-        socket.once("close", () => connections.delete(connection));
+        const { owner } = request.token;
+        connections.add(connection);
+        owners.add(owner, 1);
+        socket.once("close", () => {
+          connections.delete(connection);
+          owners.add(owner, -1);
+        });
       });
     },
     count: () => connections.size,
     retire() {
       const ending = { reason: drainingError(), isAlwaysSent: false };
-      for (const connection of connections.keys()) connection.retire(ending);
+      for (const connection of connections) connection.retire(ending);
     },
     cut() {
-      for (const connection of connections.keys()) connection.cut();
+      for (const connection of connections) connection.cut();
     },
   };
 }
@@ -124,15 +131,9 @@ function createUpgrader({ id, raw: incoming }: FastifyRequest, maxPayload: numbe
 const minConnections = 4;
 
 /** A token with limited turns has no use for many more connections. */
-function checkShare(
-  { owner, maxConcurrentTurns = Infinity }: Token,
-  connections: ReadonlyMap<Connection, string>,
-): void {
+function checkShare({ maxConcurrentTurns = Infinity }: Token, connections: number): void {
   const most = Math.max(maxConcurrentTurns, minConnections);
-  if (most === Infinity) return;
-  let own = 0;
-  for (const each of connections.values()) if (each === owner) own++;
-  if (own < most) return;
+  if (connections < most) return;
   throw new GatewayError(
     "rate_limit_exceeded",
     `This token may have ${most} connections at the same time. Close one, or use POST ${path}.`,

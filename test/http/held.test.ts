@@ -6,8 +6,7 @@ import { EventEmitter, once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { suite, test, type TestContext } from "node:test";
 import type { FastifyReply } from "fastify";
-import { createHoldings, toHeldBytes } from "../../src/http/held.ts";
-import { holdRest } from "../../src/http/unread.ts";
+import { createHoldings, holdRest, toHeldBytes } from "../../src/http/held.ts";
 import { createBox, say, type Script, toToken, token } from "../scripted.ts";
 import { dial, refusalOf, textOf } from "./websocket-client.ts";
 
