@@ -14,67 +14,48 @@ export function findJsonError(text: string): string {
   return `unexpected ${found === undefined ? "end" : JSON.stringify(found)} at line ${line}, column ${column}`;
 }
 
+const blank = String.raw`[ \t\n\r]*`;
 // Unrolled, so that a long string is one step of the matcher and not one for every character.
-const stringBody = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})[^"\\\x00-\x1f]*)*`;
-const patterns = {
-  blank: String.raw`[ \t\n\r]*`,
-  atom: String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null`,
-  string: `${stringBody}"`,
-  openString: stringBody,
-};
+const openString = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})[^"\\\x00-\x1f]*)*`;
+const atom = String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null`;
+const tokens = new RegExp(`(${blank})(?:([{}[\\],:])|(${openString}")|${atom})`, "gy");
 
 /** What may come next. */
-type State = "value" | "first-value" | "first-key" | "key" | "colon" | "after";
+const allowed = {
+  value: ["{", "[", "string", "atom"],
+  firstValue: ["{", "[", "string", "atom", "]"],
+  key: ["string"],
+  firstKey: ["string", "}"],
+  colon: [":"],
+  after: [",", "}", "]"],
+};
+type State = keyof typeof allowed;
 
 function findErrorOffset(text: string): number {
   const open: ("{" | "[")[] = [];
   let state: State = "value";
   let at = 0;
-  const matchers = Object.fromEntries(
-    Object.entries(patterns).map(([name, pattern]) => [name, new RegExp(pattern, "y")]),
-  );
-
-  function skip(name: keyof typeof patterns): boolean {
-    const matcher = matchers[name] as RegExp;
-    matcher.lastIndex = at;
-    const length = matcher.exec(text)?.[0].length ?? 0;
-    at += length;
-    return length > 0;
-  }
-
-  for (;;) {
-    skip("blank");
-    const char = text[at];
-    if (char === undefined) return at;
-    if (state === "after") {
-      const container = open.at(-1);
-      if (container === undefined) return at;
-      if (char === ",") state = container === "{" ? "key" : "value";
-      else if (char === (container === "{" ? "}" : "]")) open.pop();
-      else return at;
-      at++;
-    } else if (state === "colon") {
-      if (char !== ":") return at;
-      at++;
-      state = "value";
-    } else if ((state === "first-key" && char === "}") || (state === "first-value" && char === "]")) {
-      open.pop();
-      at++;
-      state = "after";
-    } else if (state === "key" || state === "first-key") {
-      if (!skip("string")) break;
-      state = "colon";
-    } else if (char === "{" || char === "[") {
-      open.push(char);
-      at++;
-      state = char === "{" ? "first-key" : "first-value";
-    } else if (skip("string") || skip("atom")) {
-      state = "after";
-    } else {
-      break;
-    }
+  for (const [token, before = "", mark, string] of text.matchAll(tokens)) {
+    const kind = mark ?? (string === undefined ? "atom" : "string");
+    const next: State | undefined = allowed[state].includes(kind) ? toNext(state, kind, open.at(-1)) : undefined;
+    if (next === undefined) return at + before.length;
+    if (kind === "{" || kind === "[") open.push(kind);
+    if (kind === "}" || kind === "]") open.pop();
+    state = next;
+    at += token.length;
   }
   // A bad string is reported where it goes wrong, not where it begins.
-  skip("openString");
-  return at;
+  const rest = new RegExp(allowed[state].includes("string") ? `${blank}(?:${openString})?` : blank, "y");
+  rest.lastIndex = at;
+  return at + (rest.exec(text)?.[0].length ?? 0);
+}
+
+/** Undefined if the container is another, or none is open. */
+function toNext(state: State, kind: string, container: "{" | "[" | undefined): State | undefined {
+  if (kind === "{") return "firstKey";
+  if (kind === "[") return "firstValue";
+  if (kind === ":") return "value";
+  if (kind === ",") return container && (container === "{" ? "key" : "value");
+  if (kind === "}" || kind === "]") return container === (kind === "}" ? "{" : "[") ? "after" : undefined;
+  return state === "key" || state === "firstKey" ? "colon" : "after";
 }
