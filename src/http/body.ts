@@ -85,7 +85,9 @@ function checkLength({ "content-length": length = "0" }: IncomingHttpHeaders, { 
 function readBytes(incoming: IncomingMessage, { limits, arrivals }: Terms): Promise<Buffer> {
   const { maxBodyBytes, bodyIdleTimeoutMs } = limits;
   return new Promise((resolve, reject) => {
-    const gathering = createGathering(Number(incoming.headers["content-length"] ?? maxBodyBytes));
+    const expected = Number(incoming.headers["content-length"] ?? maxBodyBytes);
+    let gathered: Buffer = Buffer.alloc(0);
+    let size = 0;
     const arrival = arrivals.begin(finish);
     let late: NodeJS.Immediate | undefined;
     // Timers run before sockets: after a stall of our own, first read what has arrived.
@@ -96,12 +98,14 @@ function readBytes(incoming: IncomingMessage, { limits, arrivals }: Terms): Prom
       clearImmediate(late);
       arrival.end();
       incoming.off("data", take).off("end", finish).off("close", gone);
-      if (error === undefined) resolve(gathering.bytes());
+      if (error === undefined) resolve(gathered.subarray(0, size));
       else reject(error);
     }
     function take(chunk: Buffer): void {
-      if (gathering.size + chunk.length > maxBodyBytes) return finish(tooLarge(maxBodyBytes));
-      arrival.hold(gathering.add(chunk));
+      if (size + chunk.length > maxBodyBytes) return finish(tooLarge(maxBodyBytes));
+      gathered = append(gathered, size, chunk, expected);
+      size += chunk.length;
+      arrival.hold(gathered.length);
       clearImmediate(late);
       idle.refresh();
     }
@@ -112,36 +116,18 @@ function readBytes(incoming: IncomingMessage, { limits, arrivals }: Terms): Prom
   });
 }
 
-interface Gathering {
-  readonly size: number;
-  /** Returns how many bytes of memory it all takes now. */
-  add(chunk: Buffer): number;
-  bytes(): Buffer;
-}
-
-/** Gathers chunks in one growing buffer: a list of one-byte chunks would take a hundred times their size. */
-function createGathering(expected: number): Gathering {
-  let room: Buffer = Buffer.alloc(0);
-  let size = 0;
-  return {
-    get size() {
-      return size;
-    },
-    add(chunk) {
-      const needed = size + chunk.length;
-      // Most bodies arrive in one chunk, which is not copied.
-      if (size === 0) room = chunk;
-      else if (needed > room.length) {
-        const grown = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(2 * needed, expected)));
-        room.copy(grown, 0, 0, size);
-        chunk.copy(grown, size);
-        room = grown;
-      } else chunk.copy(room, size);
-      size = needed;
-      return room.length;
-    },
-    bytes: () => room.subarray(0, size),
-  };
+/** Adds a chunk to one growing buffer: a list of one-byte chunks would take a hundred times their size. */
+function append(gathered: Buffer, size: number, chunk: Buffer, expected: number): Buffer {
+  // Most bodies arrive in one chunk, which is not copied.
+  if (size === 0) return chunk;
+  const needed = size + chunk.length;
+  let room = gathered;
+  if (needed > room.length) {
+    room = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(2 * needed, expected)));
+    gathered.copy(room, 0, 0, size);
+  }
+  chunk.copy(room, size);
+  return room;
 }
 
 /** The rest of a body will never come. */
