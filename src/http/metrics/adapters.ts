@@ -1,7 +1,6 @@
 /** Metrics of adapters: turns by outcome, time, tokens, retries and fallbacks. */
-import type { Usage } from "../../core/turn.ts";
 import type { AttemptObserver, Attempt, Observer } from "../../core/observer.ts";
-import { type Family, type Labels, toCounter, toHistogram } from "./family.ts";
+import { type Family, type Labelled, toCounter, toHistogram } from "./family.ts";
 import { createHistogram, type Histogram, turnBounds } from "./histogram.ts";
 
 export interface AdapterCounts extends Pick<Observer, "retried"> {
@@ -41,7 +40,7 @@ interface Count {
   /** By error code. */
   readonly failed: Map<string, number>;
   readonly seconds: Histogram;
-  readonly tokens: Record<Exclude<keyof Usage, "cacheWriteTokens">, number>;
+  readonly tokens: Record<"input" | "cached" | "output" | "reasoning", number>;
   retries: number;
   fallbacks: number;
 }
@@ -51,7 +50,7 @@ function createCount(): Count {
     ended: { completed: 0, incomplete: 0, cancelled: 0 },
     failed: new Map(),
     seconds: createHistogram(turnBounds),
-    tokens: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 },
+    tokens: { input: 0, cached: 0, output: 0, reasoning: 0 },
     retries: 0,
     fallbacks: 0,
   };
@@ -66,15 +65,15 @@ function add(
   else ended[outcome]++;
   seconds.observe(ms);
   if (usage === undefined) return;
-  tokens.inputTokens += usage.inputTokens;
-  tokens.cachedTokens += usage.cachedTokens;
-  tokens.outputTokens += usage.outputTokens;
-  tokens.reasoningTokens += usage.reasoningTokens;
+  tokens.input += usage.inputTokens;
+  tokens.cached += usage.cachedTokens;
+  tokens.output += usage.outputTokens;
+  tokens.reasoning += usage.reasoningTokens;
 }
 
-type Counts = readonly (readonly [adapter: string, count: Count])[];
-
-function toFamilies(counts: Counts): readonly Family[] {
+function toFamilies(counts: readonly (readonly [adapter: string, count: Count])[]): readonly Family[] {
+  const toEach = <Value>(pick: (count: Count) => Value): Labelled<Value> =>
+    counts.map(([adapter, count]) => [{ adapter }, pick(count)]);
   return [
     toCounter(
       "portico_adapter_turns_total",
@@ -87,27 +86,24 @@ function toFamilies(counts: Counts): readonly Family[] {
     toHistogram(
       "portico_adapter_seconds",
       "From the start of an attempt to its last word.",
-      counts.map(([adapter, { seconds }]) => [{ adapter }, seconds]),
+      toEach(({ seconds }) => seconds),
     ),
-    toCounter("portico_tokens_total", "Tokens as reported by the adapter.", counts.flatMap(toTokens)),
+    toCounter(
+      "portico_tokens_total",
+      "Tokens as reported by the adapter.",
+      counts.flatMap(([adapter, { tokens }]) =>
+        Object.entries(tokens).map(([kind, count]) => [{ adapter, kind }, count] as const),
+      ),
+    ),
     toCounter(
       "portico_adapter_retries_total",
       "Retries of the adapter.",
-      counts.map(([adapter, { retries }]) => [{ adapter }, retries]),
+      toEach(({ retries }) => retries),
     ),
     toCounter(
       "portico_adapter_fallbacks_total",
       "Turns passed on from the adapter to a fallback.",
-      counts.map(([adapter, { fallbacks }]) => [{ adapter }, fallbacks]),
+      toEach(({ fallbacks }) => fallbacks),
     ),
-  ];
-}
-
-function toTokens([adapter, { tokens }]: Counts[number]): readonly (readonly [Labels, number])[] {
-  return [
-    [{ adapter, kind: "input" }, tokens.inputTokens],
-    [{ adapter, kind: "cached" }, tokens.cachedTokens],
-    [{ adapter, kind: "output" }, tokens.outputTokens],
-    [{ adapter, kind: "reasoning" }, tokens.reasoningTokens],
   ];
 }
