@@ -1,14 +1,19 @@
-/** Responses after the fact: retrieve, follow again, cancel, delete, and list their input. */
+/** What else there is about responses: retrieve, follow again, cancel, delete, list their input, count it, compact it. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { toPlace } from "../core/conversation/conversations.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Voice } from "../core/ports.ts";
 import type { Recalled } from "../core/live/recall.ts";
 import type { ResponsesVoice } from "../protocols/responses/reply.ts";
+import { isObject } from "../protocols/fields.ts";
+import { readCompactRequest, writeCompaction } from "../protocols/responses/compaction.ts";
 import { readPageQuery, showsSeals, toItemPage } from "../protocols/responses/listing.ts";
+import { toTokenCount } from "../protocols/responses/object.ts";
+import { workOnBody } from "./body.ts";
 import { watchClient } from "./client.ts";
+import { readHint } from "./hint.ts";
 import { readStartingAfter } from "./numbering.ts";
-import { sendJson, sendStream } from "./send.ts";
+import { sendJson, sendStream, sendWhole } from "./send.ts";
 import type { Terms } from "./terms.ts";
 
 /** `GET /v1/responses/{id}`; with `stream` from the first event on, or after `starting_after`. */
@@ -49,6 +54,35 @@ export async function listInputItems(request: FastifyRequest): Promise<unknown> 
   const { recalled, voice } = await find(request);
   const places = recalled.input.map(({ turnId, index, item }) => toPlace({ turnId, side: "input", index }, item));
   return toItemPage(places, query, request.terms.protocols.responses.sealOf(request.token.owner), voice.wantsSummary);
+}
+
+/** `POST /v1/responses/input_tokens`: takes the body of a create request. */
+export async function countInputTokens(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  const { terms, headers } = request;
+  const { owner } = request.token;
+  return workOnBody(reply, async (body, signal) => {
+    const { ask } = terms.protocols.responses.parse(withModel(body), owner);
+    const caller = { turnId: terms.newTurnId(), owner, ...readHint(terms.hints, headers, ask.user), signal };
+    const { tokens, isExact } = await terms.gateway.countTokens(ask, caller);
+    reply.header("x-portico-tokens", isExact ? "exact" : "estimated");
+    return toTokenCount(tokens);
+  });
+}
+
+/** The model is optional there; without one, the default adapter's counts. */
+function withModel(body: unknown): unknown {
+  return isObject(body) && (body["model"] ?? null) === null ? { ...body, model: "default" } : body;
+}
+
+/** `POST /v1/responses/compact`: what the user said and a summary, to continue with; nothing is stored. */
+export async function compact({ terms, token: { owner } }: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  const seal = terms.protocols.responses.sealOf(owner);
+  return workOnBody(reply, async (body, signal) => {
+    const caller = { turnId: terms.newTurnId(), owner, hint: undefined, signal };
+    const placed = await terms.gateway.answer(readCompactRequest(body, seal), caller);
+    const { context = [] } = placed;
+    return sendWhole(placed, { whole: (about, answer) => writeCompaction(about, context, answer, seal) }, reply);
+  });
 }
 
 async function find(request: FastifyRequest): Promise<{ readonly recalled: Recalled; readonly voice: ResponsesVoice }> {

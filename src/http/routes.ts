@@ -3,16 +3,14 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import { toModel, toModelList } from "../protocols/models.ts";
 import type { Endpoint } from "./auth.ts";
-import { compact } from "./compact.ts";
 import { createConsole } from "./console.ts";
 import * as conversations from "./conversations.ts";
 import type { DoorParts } from "./door.ts";
 import type { Metrics } from "./metrics.ts";
 import * as operator from "./operator.ts";
 import { forDeployment } from "./paths.ts";
-import { cancelResponse, deleteResponse, listInputItems, retrieveResponse } from "./responses.ts";
+import * as responses from "./responses.ts";
 import type { Route } from "./router.ts";
-import { countInputTokens } from "./tokens.ts";
 import { answerTurn } from "./turn.ts";
 import type { Turns } from "./turns.ts";
 import type { WebSockets } from "./websocket.ts";
@@ -52,39 +50,39 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
     return { status: "ready", adapters: Object.fromEntries(parts.adapters().map(({ name, state }) => [name, state])) };
   }
 
-  const [chat, responses, operators] = [openedBy("chat"), openedBy("responses"), openedBy("operator")];
-  const [models, metrics, anyone] = [openedBy("chat", "responses"), openedBy("metrics", "operator"), openedBy()];
+  const [forChat, forResponses, forOperator] = [openedBy("chat"), openedBy("responses"), openedBy("operator")];
+  const [forTurns, forMetrics, forAll] = [openedBy("chat", "responses"), openedBy("metrics", "operator"), openedBy()];
   return [
-    chat(endpointPaths.chat, { POST: answerChat }),
-    responses(endpointPaths.responses, { POST: answerResponse }, { upgrade: parts.sockets.accept }),
-    responses("/v1/responses/compact", { POST: compact }),
-    responses("/v1/responses/input_tokens", { POST: countInputTokens }),
-    responses("/v1/responses/:id", { GET: retrieveResponse, DELETE: deleteResponse }),
-    responses("/v1/responses/:id/cancel", { POST: cancelResponse }, { needsNoBody: true }),
-    responses("/v1/responses/:id/input_items", { GET: listInputItems }),
-    responses("/v1/conversations", { POST: conversations.createConversation }, { needsNoBody: true }),
-    responses("/v1/conversations/:id", {
+    forChat(endpointPaths.chat, { POST: answerChat }),
+    forResponses(endpointPaths.responses, { POST: answerResponse }, { upgrade: parts.sockets.accept }),
+    forResponses("/v1/responses/compact", { POST: responses.compact }),
+    forResponses("/v1/responses/input_tokens", { POST: responses.countInputTokens }),
+    forResponses("/v1/responses/:id", { GET: responses.retrieveResponse, DELETE: responses.deleteResponse }),
+    forResponses("/v1/responses/:id/cancel", { POST: responses.cancelResponse }, { needsNoBody: true }),
+    forResponses("/v1/responses/:id/input_items", { GET: responses.listInputItems }),
+    forResponses("/v1/conversations", { POST: conversations.createConversation }, { needsNoBody: true }),
+    forResponses("/v1/conversations/:id", {
       GET: conversations.retrieveConversation,
       POST: conversations.updateConversation,
       DELETE: conversations.deleteConversation,
     }),
-    responses("/v1/conversations/:id/items", { GET: conversations.listItems, POST: conversations.createItems }),
-    responses("/v1/conversations/:id/items/:item", {
+    forResponses("/v1/conversations/:id/items", { GET: conversations.listItems, POST: conversations.createItems }),
+    forResponses("/v1/conversations/:id/items/:item", {
       GET: conversations.retrieveItem,
       DELETE: conversations.deleteItem,
     }),
-    models("/v1/models", { GET: listModels }),
-    models("/v1/models/*", { GET: showModel }),
-    metrics("/metrics", { GET: showMetrics }),
-    operators("/operator/sessions", { GET: operator.listSessions, DELETE: operator.deleteSessions }),
-    operators("/operator/sessions/:id", { GET: operator.showSession, DELETE: operator.deleteSession }),
-    operators("/operator/export", { GET: operator.exportArchive }),
-    operators("/operator/import", { POST: operator.importArchive }, { takesAnyType: true }),
-    operators("/operator/prune", { POST: operator.prune }, { needsNoBody: true }),
-    anyone("/console", { GET: sendPage }),
-    anyone("/console/*", { GET: sendPage }),
-    anyone("/healthz", { GET: async () => ({ status: "ok" }) }),
-    anyone("/readyz", { GET: showReady }),
+    forTurns("/v1/models", { GET: listModels }),
+    forTurns("/v1/models/*", { GET: showModel }),
+    forMetrics("/metrics", { GET: showMetrics }),
+    forOperator("/operator/sessions", { GET: operator.listSessions, DELETE: operator.deleteSessions }),
+    forOperator("/operator/sessions/:id", { GET: operator.showSession, DELETE: operator.deleteSession }),
+    forOperator("/operator/export", { GET: operator.exportArchive }),
+    forOperator("/operator/import", { POST: operator.importArchive }, { takesAnyType: true }),
+    forOperator("/operator/prune", { POST: operator.prune }, { needsNoBody: true }),
+    forAll("/console", { GET: sendPage }),
+    forAll("/console/*", { GET: sendPage }),
+    forAll("/healthz", { GET: async () => ({ status: "ok" }) }),
+    forAll("/readyz", { GET: showReady }),
   ];
 }
 
