@@ -110,16 +110,18 @@ export function isOperators({ route }: FastifyRequest): boolean {
 function unknownUrl(method: string, path: string, find: FindRoute): GatewayError {
   const clean = path.replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
   const rest = clean.replace(/^\/v1\//, "/");
-  const meant = [clean, rest, `/v1${clean}`, `/openai${rest}`].find((guess) => find(guess) !== undefined);
-  const place =
-    meant === clean
-      ? "The URL has an extra slash."
-      : meant?.startsWith("/openai/")
-        ? "An Azure-style client's endpoint must have no path."
-        : "A client's base URL must end with /v1.";
+  const base = "A client's base URL must end with /v1.";
+  const azure = "An Azure-style client's endpoint must have no path.";
+  const guesses: readonly (readonly [path: string, why: string])[] = [
+    [clean, "The URL has an extra slash."],
+    [rest, rest.startsWith("/openai/") ? azure : base],
+    [`/v1${clean}`, base],
+    [`/openai${rest}`, azure],
+  ];
+  const [meant, why] = guesses.find(([guess]) => find(guess) !== undefined) ?? [];
   const remedy =
     meant === undefined
       ? "Send turns to POST /v1/chat/completions or POST /v1/responses."
-      : `Did you mean ${meant}? ${place}`;
+      : `Did you mean ${meant}? ${why}`;
   return new GatewayError("unknown_url", `Unknown request URL: ${method} ${path}. ${remedy}`);
 }
