@@ -34,39 +34,34 @@ export function createGuard(
   now: () => Date,
   failures = createFailureCount(),
 ): Guard {
-  function fail(code: "missing_api_key" | "invalid_api_key", message: string, address: string): never {
-    const waitMs = failures.add(address, now().getTime(), maxFailuresPerMinute);
-    if (waitMs === 0) throw new GatewayError(code, message);
-    throw new GatewayError(
-      "too_many_failures",
-      `More than ${maxFailuresPerMinute} requests from this address had no valid token within a minute (gateway.http.limits.max_auth_failures_per_minute). Check the token; a valid one is never delayed.`,
-      { retryAfterSeconds: Math.ceil(waitMs / 1000) },
-    );
-  }
-
   return {
     admit(headers, address) {
       const presented = readPresented(headers);
-      if (presented === undefined) {
-        fail(
-          "missing_api_key",
-          "No token was sent. Send the header 'Authorization: Bearer <token>' or 'X-API-Key: <token>'.",
-          address,
-        );
-      }
-      const token = findToken(tokens, toDigest(presented));
-      if (token === undefined)
-        fail("invalid_api_key", "The token is not valid. Check it against the gateway's configuration.", address);
-      if (token.expiresAt !== undefined && token.expiresAt <= now()) {
-        fail(
-          "invalid_api_key",
-          `The token expired at ${token.expiresAt.toISOString()}. Ask the operator for a new one.`,
-          address,
-        );
-      }
-      return token;
+      const token = presented === undefined ? undefined : findToken(tokens, toDigest(presented));
+      if (token !== undefined && (token.expiresAt === undefined || token.expiresAt > now())) return token;
+      const waitMs = failures.add(address, now().getTime(), maxFailuresPerMinute);
+      if (waitMs === 0) throw presented === undefined ? missingToken() : invalidToken(token);
+      throw new GatewayError(
+        "too_many_failures",
+        `More than ${maxFailuresPerMinute} requests from this address had no valid token within a minute (gateway.http.limits.max_auth_failures_per_minute). Check the token; a valid one is never delayed.`,
+        { retryAfterSeconds: Math.ceil(waitMs / 1000) },
+      );
     },
   };
+}
+
+function missingToken(): GatewayError {
+  const message = "No token was sent. Send the header 'Authorization: Bearer <token>' or 'X-API-Key: <token>'.";
+  return new GatewayError("missing_api_key", message);
+}
+
+/** A known one has expired. */
+function invalidToken(known: Token | undefined): GatewayError {
+  const message =
+    known?.expiresAt === undefined
+      ? "The token is not valid. Check it against the gateway's configuration."
+      : `The token expired at ${known.expiresAt.toISOString()}. Ask the operator for a new one.`;
+  return new GatewayError("invalid_api_key", message);
 }
 
 /** Throws unless the token opens a wanted endpoint; one that is wanted alone must also be enabled. */
