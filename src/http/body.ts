@@ -135,10 +135,10 @@ export function bodyIncomplete(cause?: unknown): GatewayError {
   return new GatewayError("client_closed", "The caller disconnected before the end of its body.", { cause });
 }
 
-function tooSlow(idleMs: number): GatewayError {
+export function tooSlow(idleMs: number, consequence = ""): GatewayError {
   return new GatewayError(
     "request_timeout",
-    `No byte of the body arrived for ${idleMs} ms (gateway.http.limits.body_idle_timeout_ms).`,
+    `No byte of the body arrived for ${idleMs} ms (gateway.http.limits.body_idle_timeout_ms).${consequence}`,
   );
 }
 

@@ -12,13 +12,10 @@ export function sendError(error: GatewayError, reply: FastifyReply): void {
   const isUnread = !incoming.complete && hasBody(incoming);
   // The rest of a refused body must not be read as the next request.
   if (isUnread || error.code === "draining") reply.header("connection", "close");
-  if (isUnread) linger(reply.raw.socket);
+  const { socket } = reply.raw;
+  // Node closes with this method once the answer is written.
+  if (isUnread && socket !== null) socket.destroySoon = () => closeAfterReading(socket);
   reply.code(error.status).header("content-type", "application/json; charset=utf-8").send(toBody(error));
-}
-
-/** Delays Node's closing of a connection that is not kept alive, once the answer is written. */
-function linger(socket: Socket | null): void {
-  if (socket !== null) socket.destroySoon = () => closeAfterReading(socket);
 }
 
 /**

@@ -7,11 +7,6 @@ import type { AskedKey } from "../core/gateway.ts";
 const maxKeyLength = 255;
 const param = "Idempotency-Key";
 
-/** Whether there is one, good or bad. */
-export function hasIdempotencyKey(headers: IncomingHttpHeaders): boolean {
-  return headers["idempotency-key"] !== undefined;
-}
-
 /**
  * The same request has the same path, the same hint and the same bytes. The digest is keyed with the key itself, so
  * that nobody can find out by guessing whose session it was.

@@ -6,7 +6,7 @@ import { GatewayError, toGatewayError } from "../core/errors.ts";
 import type { ArchiveRecord, Pruned, SessionStore } from "../core/store.ts";
 import { deleteWanted, exportWanted, findUnderHint, findWanted, type Wanted } from "../core/wanted.ts";
 import { toTurnId } from "../protocols/chat/completion.ts";
-import { sendContinue, bodyIncomplete } from "./body.ts";
+import { bodyIncomplete, sendContinue, tooSlow } from "./body.ts";
 import { exclusive, hintNames, missingHint, readHintOf, readLimit, readOutside, readQuery } from "./query.ts";
 
 /** What the operator's routes work on. */
@@ -178,7 +178,7 @@ async function* readChunks(incoming: IncomingMessage, idleMs: number): AsyncGene
 async function within<T>(step: Promise<T>, idleMs: number): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   // Timers run before sockets: after a stall of our own, first read what has arrived.
-  const timer = setTimeout(() => setImmediate(reject, tooLate(idleMs)), idleMs);
+  const timer = setTimeout(() => setImmediate(reject, tooSlow(idleMs, " Nothing was imported.")), idleMs);
   try {
     return await Promise.race([step, late]);
   } catch (thrown) {
@@ -186,11 +186,4 @@ async function within<T>(step: Promise<T>, idleMs: number): Promise<T> {
   } finally {
     clearTimeout(timer);
   }
-}
-
-function tooLate(idleMs: number): GatewayError {
-  return new GatewayError(
-    "request_timeout",
-    `No byte of the body arrived for ${idleMs} ms (gateway.http.limits.body_idle_timeout_ms). Nothing was imported.`,
-  );
 }

@@ -5,7 +5,7 @@ import type { Protocol } from "../core/ports.ts";
 import { readJsonBody } from "./body.ts";
 import { watchClient } from "./client.ts";
 import { readHint } from "./hint.ts";
-import { hasIdempotencyKey, readIdempotencyKey } from "./idempotency.ts";
+import { readIdempotencyKey } from "./idempotency.ts";
 import { readLastEventId } from "./numbering.ts";
 import { toTarget } from "./paths.ts";
 import { sendJson, sendStream, sendWhole } from "./send.ts";
@@ -49,7 +49,7 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
 async function readAsked(protocol: Protocol, request: FastifyRequest, reply: FastifyReply) {
   const { headers, token, terms, originalUrl } = request;
   // Whether it begins or joins a turn is known only once its key is looked up.
-  const onlyFollows = hasIdempotencyKey(headers);
+  const onlyFollows = headers["idempotency-key"] !== undefined;
   const { value, bytes, heldBytes } = await readJsonBody(reply, onlyFollows);
   const asking = { token, bytes: heldBytes, onlyFollows };
   terms.turns.check(asking);
