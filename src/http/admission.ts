@@ -3,7 +3,7 @@ import type { FastifyRequest, onRequestHookHandler } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import { checkToken, opensAny, type Token } from "./auth.ts";
 import { applyCors } from "./cors.ts";
-import { checkMethod, type FindRoute, isOperators } from "./router.ts";
+import { requireRoute, type FindRoute, isOperators } from "./router.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -27,7 +27,7 @@ export function createAdmission(find: FindRoute): onRequestHookHandler {
       if (isCounted(request)) terms.rate.take(request.token);
     }
     // Not in a not-found handler, because there the body would be looked at first.
-    const { endpoints, needsNoBody } = checkMethod(find, request, reply);
+    const { endpoints, needsNoBody } = requireRoute(find, request, reply);
     if (needsToken) checkToken(endpoints, request.token, terms.endpoints);
     if (needsNoBody !== true) checkLength(request);
     done();

@@ -81,7 +81,7 @@ function decode(url: string): string {
 }
 
 /** The route of a request; refuses it if none takes it: its path allows only other methods, or is unknown. */
-export function checkMethod(find: FindRoute, request: FastifyRequest, reply: FastifyReply): Route {
+export function requireRoute(find: FindRoute, request: FastifyRequest, reply: FastifyReply): Route {
   const { method, route } = request;
   if (route === undefined) throw unknownUrl(method, toPath(request.originalUrl), find);
   if (findAnswer(request) !== undefined) return route;
