@@ -40,7 +40,12 @@ export function createHoldings(maxBytes: () => number, what: string): Holdings {
   }
 
   function check(owner: string, bytes: number): void {
-    if (!hasRoom(owner, bytes)) throw tooMuch(what, maxBytes());
+    if (hasRoom(owner, bytes)) return;
+    throw new GatewayError(
+      "overloaded",
+      `${what} may take ${maxBytes()} bytes in total, and one token's name as much as it leaves to the others (gateway.http.limits.max_held_bytes). Try again shortly.`,
+      { retryAfterSeconds: 1 },
+    );
   }
 
   return {
@@ -101,12 +106,4 @@ function holdUntilRead(held: Holdings, { raw: response, request }: FastifyReply,
 /** How much memory a text takes at most: one byte per character, or two if any is not ASCII. */
 export function toHeldBytes(text: string, utf8Bytes = Buffer.byteLength(text)): number {
   return utf8Bytes === text.length ? text.length : 2 * text.length;
-}
-
-function tooMuch(what: string, most: number): GatewayError {
-  return new GatewayError(
-    "overloaded",
-    `${what} may take ${most} bytes in total, and one token's name as much as it leaves to the others (gateway.http.limits.max_held_bytes). Try again shortly.`,
-    { retryAfterSeconds: 1 },
-  );
 }

@@ -106,21 +106,18 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
 
 /** An owner may have as many followers as turns. */
 function checkShare(tally: Tally, { owner, maxConcurrentTurns: most = Infinity }: Token): void {
-  if (tally.of(owner) >= most) throw tooManyOfToken(most);
+  if (tally.of(owner) < most) return;
+  throw new GatewayError(
+    "rate_limit_exceeded",
+    `This token may have ${most} turns running at the same time. Wait for one to end.`,
+    { retryAfterSeconds: 1 },
+  );
 }
 
 function tooMany(most: number): GatewayError {
   return new GatewayError(
     "overloaded",
     `The gateway is already running ${most} turns (gateway.http.limits.max_concurrent_turns). Try again shortly.`,
-    { retryAfterSeconds: 1 },
-  );
-}
-
-function tooManyOfToken(most: number): GatewayError {
-  return new GatewayError(
-    "rate_limit_exceeded",
-    `This token may have ${most} turns running at the same time. Wait for one to end.`,
     { retryAfterSeconds: 1 },
   );
 }

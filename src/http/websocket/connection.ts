@@ -78,7 +78,10 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     else if (isAlwaysSent) void writer.write([toErrorFrame(reason)]);
     const isRead = hasReadAll();
     socket.close(goingAway, reason.code);
-    if (isRead) cutUnlessClosed(socket);
+    if (!isRead) return;
+    // It may not close by itself, e.g. on a sleeping machine.
+    const cut = setTimeout(() => socket.terminate(), maxCloseMs);
+    socket.once("close", () => clearTimeout(cut));
   }
 
   function retire(chosen: Ending): void {
@@ -215,12 +218,6 @@ function startHeartbeat(
   });
   socket.once("close", () => clearInterval(pings));
   return () => stream.bytesWritten === readBytes;
-}
-
-/** Cuts a client that has nothing left to read and does not close, e.g. one on a sleeping machine. */
-function cutUnlessClosed(socket: WebSocket): void {
-  const cut = setTimeout(() => socket.terminate(), maxCloseMs);
-  socket.once("close", () => clearTimeout(cut));
 }
 
 function lengthOf(frames: readonly Frame[]): number {
