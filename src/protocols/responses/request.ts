@@ -114,7 +114,8 @@ function readSettings(fields: Fields, items: Ask["items"]): Settings {
     format: text && readFormat(text),
     ...readCommonSettings(fields),
     maxOutputTokens: readInteger(fields, "max_output_tokens", 16),
-    topLogprobs: readInteger(fields, "top_logprobs", 0, 20) ?? (asksLogprobs ? 0 : undefined),
+    // 0 alternatives is the default, and alone asks for nothing.
+    topLogprobs: readInteger(fields, "top_logprobs", 0, 20) || (asksLogprobs ? 0 : undefined),
     reasoningEffort: reasoning && readString(reasoning, "effort"),
     reasoningSummary: reasoning && (readString(reasoning, "summary") ?? readString(reasoning, "generate_summary")),
     verbosity: text && readString(text, "verbosity"),

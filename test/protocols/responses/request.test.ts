@@ -478,6 +478,13 @@ test("settings are read in a dialect-independent form, and kept in the caller's 
   assert.deepEqual(settings.native, { dialect: "responses", fields: body, demands: [], offers: [] });
 });
 
+test("log probabilities are requested without alternatives, with some, or not at all", () => {
+  const include = ["message.output_text.logprobs"];
+  const top = (body: object) => ask(body).settings.topLogprobs;
+  assert.deepEqual([top({ include }), top({ include, top_logprobs: 0 }), top({ top_logprobs: 2 })], [0, 0, 2]);
+  assert.deepEqual([top({ top_logprobs: 0 }), top({})], [undefined, undefined]);
+});
+
 test("tools of a coding agent are read: functions, custom tools, and types of the dialect", () => {
   const grammar = { type: "grammar", syntax: "lark", definition: "start: /.+/" };
   const namespace = { type: "namespace", name: "browser", description: "d", tools: [tool] };
