@@ -3,20 +3,25 @@ import { GatewayError } from "../core/errors.ts";
 import type { Content, Dialect, Extra, Part } from "../core/item.ts";
 import type { FunctionTool, Settings } from "../core/turn.ts";
 
-/** An object in the body with its path, e.g. `messages[2].content[0]`; the body's own path is "". */
+/** An object in the body, and where it stands. */
 export interface Fields {
-  readonly path: string;
   readonly values: Readonly<Record<string, unknown>>;
+  /** The object that has it, by this key, and its place there in a list; none for the body itself, whose key is "". */
+  readonly within?: Fields | undefined;
+  readonly key: string;
+  readonly index?: number | undefined;
 }
 
 export function readBody(body: unknown): Fields {
-  if (isObject(body)) return { path: "", values: body };
+  if (isObject(body)) return { values: body, key: "" };
   throw new GatewayError("invalid_type", `The request body must be a JSON object, but it is ${describe(body)}.`);
 }
 
-/** The path of a field, as errors name it. */
-export function pathOf(fields: Fields, key: string): string {
-  return fields.path === "" ? key : `${fields.path}.${key}`;
+/** The path of an object, e.g. `messages[2].content[0]`, or of a field of it. Only errors name it, so it is not kept. */
+export function pathOf({ within, key, index }: Fields, field?: string): string {
+  const path = within === undefined ? key : pathOf(within, key);
+  const own = index === undefined ? path : `${path}[${index}]`;
+  return field === undefined ? own : own === "" ? field : `${own}.${field}`;
 }
 
 /** Whether the field has a value. */
@@ -32,7 +37,7 @@ function read<T>(fields: Fields, key: string, expected: string, is: (value: unkn
 }
 
 export function readString(fields: Fields, key: string): string | undefined {
-  return read(fields, key, "a string", (value) => typeof value === "string");
+  return read(fields, key, "a string", isString);
 }
 
 export function requireString(fields: Fields, key: string): string {
@@ -61,11 +66,11 @@ export function requireShortName(fields: Fields, key: string): string {
 }
 
 export function readBoolean(fields: Fields, key: string): boolean | undefined {
-  return read(fields, key, "a boolean", (value) => typeof value === "boolean");
+  return read(fields, key, "a boolean", isBoolean);
 }
 
 function readNumber(fields: Fields, key: string, min: number, max: number): number | undefined {
-  const value = read(fields, key, "a decimal", (found) => typeof found === "number");
+  const value = read(fields, key, "a decimal", isNumber);
   return value === undefined ? undefined : checkRange(pathOf(fields, key), "decimal", value, min, max);
 }
 
@@ -75,7 +80,7 @@ export function readInteger(
   min: number,
   max = Number.MAX_SAFE_INTEGER,
 ): number | undefined {
-  const value = read(fields, key, "an integer", (found): found is number => Number.isInteger(found));
+  const value = read(fields, key, "an integer", isInteger);
   return value === undefined ? undefined : checkRange(pathOf(fields, key), "integer", value, min, max);
 }
 
@@ -87,7 +92,7 @@ export function readChoice<T extends string>(fields: Fields, key: string, allowe
 
 export function readObject(fields: Fields, key: string): Fields | undefined {
   const values = read(fields, key, "an object", isObject);
-  return values && { path: pathOf(fields, key), values };
+  return values && { values, within: fields, key };
 }
 
 export function requireObject(fields: Fields, key: string): Fields {
@@ -95,13 +100,12 @@ export function requireObject(fields: Fields, key: string): Fields {
 }
 
 export function readArray(fields: Fields, key: string): readonly unknown[] | undefined {
-  return read(fields, key, "an array", (value): value is unknown[] => Array.isArray(value));
+  return read(fields, key, "an array", isArray);
 }
 
-/** The objects of a list, each with its path. */
+/** The objects of a list. */
 export function readObjects(fields: Fields, key: string): readonly Fields[] | undefined {
-  const path = pathOf(fields, key);
-  return readArray(fields, key)?.map((value, index) => toFields(value, `${path}[${index}]`));
+  return readArray(fields, key)?.map((value, index) => toFields(value, key, fields, index));
 }
 
 /** A string, a list of parts, or nothing; `expected` are the dialect's words for it. */
@@ -123,11 +127,15 @@ const maxOthers = 1_000;
  * The fields that we do not know, without nulls, for a model of the same dialect. They are copied more than once on the
  * way, so their number is limited.
  */
-export function readOthers({ path, values }: Fields, known: ReadonlySet<string>): Fields["values"] | undefined {
-  const keys = Object.keys(values).filter((key) => !known.has(key) && values[key] !== null);
-  if (keys.length === 0) return undefined;
+export function readOthers(fields: Fields, known: ReadonlySet<string>): Fields["values"] | undefined {
+  const { values } = fields;
+  let keys: string[] | undefined;
+  // Nearly all are known, so no list is made of them.
+  for (const key in values) if (!known.has(key) && values[key] !== null) (keys ??= []).push(key);
+  if (keys === undefined) return undefined;
   if (keys.length > maxOthers) {
-    throw tooLong(path || "body", "too many properties", `at most ${maxOthers} unknown properties`, keys.length);
+    const allowed = `at most ${maxOthers} unknown properties`;
+    throw tooLong(pathOf(fields) || "body", "too many properties", allowed, keys.length);
   }
   // As entries, because a key may be called `__proto__`.
   return Object.fromEntries(keys.map((key) => [key, values[key]]));
@@ -167,7 +175,8 @@ export function readMetadata(fields: Fields, key: string): Readonly<Record<strin
   const metadata = readObject(fields, key);
   if (metadata === undefined) return undefined;
   const entries = Object.entries(metadata.values);
-  if (entries.length > 16) throw tooLong(metadata.path, "too many properties", "at most 16 properties", entries.length);
+  if (entries.length > 16)
+    throw tooLong(pathOf(metadata), "too many properties", "at most 16 properties", entries.length);
   for (const [name, value] of entries) {
     const keyLength = countCharacters(name);
     if (keyLength > 64)
@@ -197,10 +206,31 @@ function isLow(unit: number): boolean {
   return unit >= 0xdc00 && unit < 0xe000;
 }
 
-/** Requires an object, and adds its path. */
-export function toFields(value: unknown, path: string): Fields {
-  if (isObject(value)) return { path, values: value };
-  throw wrongType(path, "an object", value);
+/** Requires an object. */
+export function toFields(value: unknown, key: string, within?: Fields, index?: number): Fields {
+  const fields = { values: value as Fields["values"], within, key, index };
+  if (isObject(value)) return fields;
+  throw wrongType(pathOf(fields), "an object", value);
+}
+
+function isString(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isBoolean(value: unknown): value is boolean {
+  return typeof value === "boolean";
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === "number";
+}
+
+function isInteger(value: unknown): value is number {
+  return Number.isInteger(value);
+}
+
+function isArray(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value);
 }
 
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -28,7 +28,7 @@ export function readMessages(body: Fields): readonly Item[] {
     invalid("messages", `Invalid 'messages': empty array. ${why}`, "empty_array");
   }
   const reading = beginReading(list);
-  for (const [index, value] of list.entries()) readMessage(toFields(value, `messages[${index}]`), reading);
+  list.forEach((value, index) => readMessage(toFields(value, "messages", body, index), reading));
   return reading.items;
 }
 
@@ -153,7 +153,7 @@ function readFunctionOutput(message: Fields, { items, calls }: Reading): void {
     throw new GatewayError(
       "tool_call_mismatch",
       `No call to the function '${name}' precedes this message. Such a message has no call id, so also send the assistant message with its 'function_call', or use 'tools'.`,
-      { param: message.path },
+      { param: pathOf(message) },
     );
   }
   const { kind, callId } = call;

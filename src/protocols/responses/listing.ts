@@ -26,7 +26,7 @@ const maxLimit = 100;
 export function readPageQuery(query: Query): PageQuery {
   const { limit } = query;
   const isNumber = typeof limit === "string" && /^-?\d+$/.test(limit);
-  const fields = { path: "", values: { ...query, limit: isNumber ? Number(limit) : limit } };
+  const fields = { key: "", values: { ...query, limit: isNumber ? Number(limit) : limit } };
   return {
     order: readChoice(fields, "order", ["asc", "desc"]) ?? "desc",
     after: readString(fields, "after"),
