@@ -75,6 +75,29 @@ test("requests continue while the SQLite store finds a page among many sessions 
   }
 });
 
+test("a page of the SQLite store is full, and of one owner, even if sessions are deleted while it is found", async (context) => {
+  const file = newFile();
+  const store = createSqliteStore({ file });
+  context.after(() => store.close());
+  const database = new DatabaseSync(file);
+  const add = database.prepare("INSERT INTO sessions (id, owner, created, updated, active) VALUES (?, ?, 0, ?, 1)");
+  database.exec("BEGIN");
+  for (let index = 0; index < 6_000; index += 1) add.run(`conv_${index}`, "alice", index);
+  database.exec("COMMIT");
+  const listed = [store.listSessions({ limit: 3 }), store.listSessions({ owner: "alice", limit: 3 })];
+  // By now the first part has been compared. The number of one that is gone is free for another.
+  database.exec("DELETE FROM sessions WHERE id = 'conv_5999'");
+  add.run("conv_other", "bob", 0);
+  database.exec("UPDATE sessions SET deleted = 1 WHERE id = 'conv_5997'");
+  database.close();
+  for (const page of await Promise.all(listed)) {
+    assert.deepEqual(
+      page.map(({ id }) => id),
+      ["conv_5998", "conv_5996", "conv_5995"],
+    );
+  }
+});
+
 test("the SQLite store reads the content of the sessions of a page, and of no others of the same hour", async (context) => {
   const file = newFile();
   const store = createSqliteStore({ file, now: () => new Date("2026-11-17T12:30:00Z") });

@@ -1,5 +1,5 @@
 /** The operator's view of the SQLite store: lists its sessions, and exports its contents page by page. */
-import type { Archive, ArchiveRecord, SessionPage } from "../../core/store.ts";
+import type { Archive, ArchiveRecord, SessionPage, SessionSummary } from "../../core/store.ts";
 import { noSession } from "../refusals.ts";
 import type { Access } from "./access.ts";
 import { createSessionless, toFirstWords, toSummary } from "./sessionless.ts";
@@ -109,9 +109,17 @@ export function createArchive(access: Access): Omit<Archive, "importRecords"> {
       const { hint, after } = wanted;
       const found = after === undefined ? undefined : read(() => statements.findActivity.get(after));
       if (after !== undefined && found === undefined) throw noSession(after);
-      const place = found as unknown as Activity | undefined;
-      const page = hint === undefined ? await findPage(wanted, place) : read(() => findNamed(hint, wanted, place));
-      return read(() => statements.describe.all(toList(page)).map(toSummary));
+      const listed: SessionSummary[] = [];
+      for (let place = found as unknown as Activity | undefined; ;) {
+        const rest = { ...wanted, limit: wanted.limit - listed.length };
+        const page = hint === undefined ? await findPage(rest, place) : read(() => findNamed(hint, rest, place));
+        const ids = JSON.stringify(page.map(({ id }) => id));
+        const there = read(() => statements.describe.all(ids)).map(toSummary);
+        listed.push(...there);
+        // Some were deleted meanwhile: a page with fewer would be taken for the last.
+        if (there.length === page.length) return listed;
+        place = page.at(-1);
+      }
     },
     exportRecords,
     async sealKeys() {
@@ -209,9 +217,9 @@ function prepareArchive({ prepare }: Access) {
 /** This scans only row numbers. */
 const firstOf = `SELECT min(rowid) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id AND ${isSaid}`;
 
-/** How a list shows sessions, in the order of a list of their row numbers. */
+/** How a list shows sessions, in the order of a list of their ids: a deleted one's row number may be another's by now. */
 const describe = `
   SELECT sessions.id, owner, created, updated, (
     SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id AND ${isSaid}) AS turns,
     ${toFirstWords(`rowid = (${firstOf})`)} AS beginning
-  FROM json_each(?) AS page CROSS JOIN sessions ON sessions.rowid = page.value WHERE deleted = 0 ORDER BY page.key`;
+  FROM json_each(?) AS page CROSS JOIN sessions ON sessions.id = page.value WHERE deleted = 0 ORDER BY page.key`;

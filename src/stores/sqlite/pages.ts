@@ -5,12 +5,13 @@ import type { Access } from "./access.ts";
 
 /** Where a session is in the order: by the hour of its last turn, by its time, and of two at once the younger first. */
 export interface Activity {
+  readonly id: string;
   readonly active: number;
   readonly updated: number;
   readonly number: number;
 }
 
-export const activityColumns = "active, updated, rowid AS number";
+export const activityColumns = "id, active, updated, rowid AS number";
 
 /** The sessions of an owner, or of all, behind a place. */
 export type FindPage = (page: Pick<SessionPage, "owner" | "limit">, place?: Activity) => Promise<readonly Activity[]>;
