@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import type { SessionStore } from "../../src/core/store.ts";
 import { createRedisStore } from "../../src/stores/redis.ts";
-import { gather, keepLoose, keepThread, makeTurn, pruneAll } from "./making.ts";
+import { gather, keepBelow, keepLoose, keepSession, keepThread, makeTurn, pruneAll } from "./making.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 export function describeOperator(server: () => RedisServer): void {
@@ -135,6 +135,29 @@ export function describeOperator(server: () => RedisServer): void {
     };
     const [short, long] = [await pruneThread(500), await pruneThread(3_000)];
     assert.ok(long < 1.5 * short, `${long} reads per turn of a long thread, ${short} of a short one`);
+  });
+
+  test("threads that running turns continue are passed over once, however many abandoned ones are pruned", async (context) => {
+    const pruneBeside = async (count: number) => {
+      const store = await createRedisStore({ url: server().url(), warn: () => {} });
+      context.after(() => store.close());
+      const active = await keepSession(store, {});
+      // Each begins before those in use, and ends after them.
+      for (let index = 0; index < 20; index += 1) {
+        const first = await keepBelow(store, active, { createdAt: new Date(0) });
+        await keepBelow(store, first, { createdAt: new Date(2) });
+      }
+      const used = Array.from({ length: count }, () => keepBelow(store, active, { createdAt: new Date(1) }));
+      const inUse = new Set((await Promise.all(used)).map(({ id }) => id));
+      const { reads } = await during(async () => {
+        const pruned = await pruneAll(store, { idleBefore: new Date(3), inUse: () => inUse });
+        assert.equal(pruned.turns, 40);
+      });
+      for (const id of inUse) assert.equal((await store.readPath(id)).length, 2);
+      return reads;
+    };
+    const [few, many] = [await pruneBeside(1), await pruneBeside(100)];
+    assert.ok(many < few + 1_000, `${many} reads beside a hundred threads in use, ${few} beside one`);
   });
 }
 

@@ -100,7 +100,7 @@ return #changed > 0 and { 0, #changed, call('INCR', P .. 'changes'), changed }
 export const removeAbandoned = release(String.raw`
 ${keepUsed(5)}
 local limit, looks = tonumber(ARGV[3]), tonumber(ARGV[4])
-local at, looked, gone, changed = 0, 0, 0, {}
+local passed, looked, gone, changed = 0, 0, 0, {}
 
 local function isFollowedByRunning(id)
   for number in string.gmatch(call('HGET', turnKey(id), 'f') or '', '%d+') do
@@ -117,21 +117,39 @@ local function isLeft(id)
   return owner and tip ~= id
 end
 
-while gone + looked / looks < limit do
-  local number = call('ZRANGEBYSCORE', P .. 'ends', '-inf', '(' .. ARGV[2], 'LIMIT', at, 1)[1]
-  if not number then break end
-  local id = idOf(number)
-  local isGoing = isLeft(id)
-  if isGoing and (isUsed[id] or isFollowedByRunning(id)) then at = at + 1
-  else
+local function hasRoom() return gone + looked / looks < limit end
+
+local function findOldEnd(id)
+  local turn = readTurn(id)
+  local time = turn and call('ZSCORE', P .. 'ends', turn[NUMBER])
+  return time and tonumber(time) < tonumber(ARGV[2]) and turn[NUMBER]
+end
+
+-- What a deleted turn followed comes next, as it may be older than those that were passed over.
+local function removeFrom(number)
+  while number and hasRoom() do
+    local id = idOf(number)
+    local isGoing = not isUsed[id] and isLeft(id)
+    if isUsed[id] or isGoing and isFollowedByRunning(id) then
+      passed = passed + 1
+      return
+    end
     looked = looked + 1
-    if isGoing then
-      removeTurn(id, '', changed)
-      -- What it followed may be older than those that were passed over.
-      gone, at = gone + 1, 0
-    else call('ZREM', P .. 'ends', number) end
+    if not isGoing then
+      call('ZREM', P .. 'ends', number)
+      return
+    end
+    local parent = readTurn(id)[PARENT]
+    removeTurn(id, '', changed)
+    gone = gone + 1
+    number = findOldEnd(parent)
   end
 end
+
+repeat
+  local page = call('ZRANGEBYSCORE', P .. 'ends', '-inf', '(' .. ARGV[2], 'LIMIT', passed, limit)
+  for _, number in ipairs(page) do removeFrom(number) end
+until #page == 0 or not hasRoom()
 return looked > 0 and { looked, gone, call(gone > 0 and 'INCR' or 'GET', P .. 'changes'), changed }
 `);
 
