@@ -81,10 +81,10 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
    * Failed and cancelled turns go by their own age, as the session beside them may be in use forever; so do abandoned
    * threads, each from its end up to where another branches off.
    */
-  async function removeTurns(script: Script, before: number, inUse: InUse, spent: Spent): Promise<void> {
+  async function removeTurns(script: Script, before: number, kept: Iterable<string>, spent: Spent): Promise<void> {
     if (spent.budget <= 0) return;
     const args = [before, Math.ceil(spent.budget), looksPerRemoval].map(String);
-    const [looked, gone, changes, changed] = toList(await access.write(script, [...args, ...inUse()]));
+    const [looked, gone, changes, changed] = toList(await access.write(script, [...args, ...kept]));
     if (looked === undefined) return;
     if (gone !== 0) access.noteChange(changes, toTexts(changed));
     spent.turns += Number(gone);
@@ -161,8 +161,8 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
     await removeMarked(spent);
     if (idleBefore !== undefined) await removeSessions(scripts.markIdle, toScore(idleBefore), inUse, spent);
     if (maxSessionsPerOwner !== undefined) await removeSessions(scripts.markSurplus, maxSessionsPerOwner, inUse, spent);
-    if (idleBefore !== undefined) await removeTurns(scripts.removeFailed, idleBefore.getTime(), inUse, spent);
-    if (idleBefore !== undefined) await removeTurns(scripts.removeAbandoned, idleBefore.getTime(), inUse, spent);
+    if (idleBefore !== undefined) await removeTurns(scripts.removeFailed, idleBefore.getTime(), [], spent);
+    if (idleBefore !== undefined) await removeTurns(scripts.removeAbandoned, idleBefore.getTime(), inUse(), spent);
     const rootsLeft = idleBefore !== undefined && (await removeSessionless(idleBefore.getTime(), inUse, spent));
     const keysLeft = await removeOld(access, scripts.removeKeys, keysBefore);
     const piecesLeft = await removeOld(access, scripts.removePieces, piecesBefore);
