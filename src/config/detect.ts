@@ -99,17 +99,22 @@ function toHosted(provider: Provider, key: string, base: string): Detected {
   const { name, variable, baseVariable } = provider;
   const fault = faultOfHeader(key);
   if (fault !== undefined) throw new ConfigError([{ path: variable, message: `(environment) ${fault}` }]);
-  const url = base.replace(/\/+$/, "");
-  const named = provider.addsVersion ? url.replace(/(?:\/v1)?(\?.*)?$/, "/v1$1") : url;
-  const baseUrl = base === "" ? provider.baseUrl : named;
+  const [, path = "", query = ""] = /^([^?]*)(.*)$/s.exec(base) ?? [];
+  const server = path.replace(/\/+$/, "");
+  const baseUrl = base === "" ? provider.baseUrl : (provider.addsVersion ? addVersion(server) : server) + query;
   const given = base === "" ? `${variable} is set` : `${variable} and ${baseVariable} are set`;
   return {
     name,
     adapter: { type: "openai", base_url: baseUrl, api_key: key },
     reason: `${given}, so turns go to ${baseUrl}`,
     exampleModel: baseUrl === provider.baseUrl ? provider.exampleModel : undefined,
-    ...(base !== "" && { server: { variable: baseVariable, url } }),
+    ...(base !== "" && { server: { variable: baseVariable, url: server + query } }),
   };
+}
+
+/** A colon parts the path on a server from that of its socket. */
+function addVersion(url: string): string {
+  return /^unix:[^:]*$/.test(url) ? `${url}:/v1` : url.replace(/(?:\/v1)?$/, "/v1");
 }
 
 /** In a shell that is set up for Portico's clients, the key is Portico's own token. */

@@ -133,9 +133,14 @@ test("Portico's own token is never taken for a provider's key, and the reason sa
 for (const [name, base, url] of [
   ["OPENAI", "http://127.0.0.1:1234/v1/\n", "http://127.0.0.1:1234/v1"],
   ["OPENAI", "https://models.example/openai", "https://models.example/openai"],
+  ["OPENAI", "unix:/run/model.sock", "unix:/run/model.sock"],
+  ["OPENAI", "https://models.example/v1/?model=a/", "https://models.example/v1?model=a/"],
   ["ANTHROPIC", "https://models.example", "https://models.example/v1"],
   ["ANTHROPIC", "https://models.example/v1", "https://models.example/v1"],
-  ["ANTHROPIC", "https://models.example?team=1", "https://models.example/v1?team=1"],
+  ["ANTHROPIC", "https://models.example?version=1", "https://models.example/v1?version=1"],
+  ["ANTHROPIC", "https://models.example/v1/?version=1", "https://models.example/v1?version=1"],
+  ["ANTHROPIC", "unix:/run/v1", "unix:/run/v1:/v1"],
+  ["ANTHROPIC", "unix:/run/model.sock:/v1/", "unix:/run/model.sock:/v1"],
 ] as const) {
   test(`A key is used with the server in ${name}_BASE_URL: ${JSON.stringify(base)}.`, async () => {
     const env = { [`${name}_API_KEY`]: "sk-a", [`${name}_BASE_URL`]: base };
