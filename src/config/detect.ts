@@ -1,5 +1,6 @@
 /** Chooses an adapter when none is configured: the first that the environment offers. */
 import { faultOfHeader } from "./headers.ts";
+import { hideSecrets } from "./hide.ts";
 import { isObject } from "./path.ts";
 import { ConfigError } from "./problem.ts";
 
@@ -106,7 +107,7 @@ function toHosted(provider: Provider, key: string, base: string): Detected {
   return {
     name,
     adapter: { type: "openai", base_url: baseUrl, api_key: key },
-    reason: `${given}, so turns go to ${baseUrl}`,
+    reason: `${given}, so turns go to ${hideSecrets(baseUrl)}`,
     exampleModel: baseUrl === provider.baseUrl ? provider.exampleModel : undefined,
     ...(base !== "" && { server: { variable: baseVariable, url: server + query } }),
   };
