@@ -199,6 +199,7 @@ test("the sample of a pattern matches it", () => {
     "[äöü]",
     String.raw`^[\p{L}]+$`,
     String.raw`\u0041\x42\n[\]\-]`,
+    String.raw`^a\r\n[\r]$`,
     "^$",
   ];
   for (const pattern of patterns) {

@@ -82,7 +82,7 @@ const alphabet = [
   ..."abcdefghijklmnopqrstuvwxyz",
   ..."ABCDEFGHIJKLMNOPQRSTUVWXYZ",
   ..."0123456789",
-  ..." _-.,:;!?@#%&*+=/'\"()[]{}<>|~^$`\\\t\n",
+  ..." _-.,:;!?@#%&*+=/'\"()[]{}<>|~^$`\\\t\n\r",
 ];
 
 function toExpression(source: string): RegExp | undefined {
