@@ -296,6 +296,20 @@ test("many strings with a long pattern are made in little time", () => {
   assert.ok(worked() - since < 5_000);
 });
 
+test("many long patterns are read in little time", () => {
+  const since = worked();
+  const prefixItems = Array.from({ length: 1_000 }, (_, index) => ({
+    type: "string",
+    pattern: index + String.raw`\w`.repeat(490),
+  }));
+  const sample = makeSample({ prefixItems }, plain);
+  assert.deepEqual(
+    sample,
+    Array.from({ length: 1_000 }, (_, index) => index + "a".repeat(490)),
+  );
+  assert.ok(worked() - since < 2_000);
+});
+
 test("two long lists of values are intersected in linear time", () => {
   const values = (from: number) => Array.from({ length: 50_000 }, (_, index) => from + index);
   const types = (prefix: string) => Array.from({ length: 50_000 }, (_, index) => `${prefix}${index}`);

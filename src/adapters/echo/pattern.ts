@@ -7,7 +7,7 @@ export type PatternSampler = (nth: number, more: number) => string | undefined;
 export function readPattern(pattern: string): PatternSampler | undefined {
   const tokens = (pattern.length <= maxPatternCharacters && pattern.match(tokenPattern)) || [];
   if (tokens.join("") !== pattern) return undefined;
-  const reader: Reader = { tokens, at: 0 };
+  const reader: Reader = { tokens, at: 0, classes: new Map() };
   const sample = readAlternatives(reader);
   return reader.at === tokens.length ? sample : undefined;
 }
@@ -15,6 +15,8 @@ export function readPattern(pattern: string): PatternSampler | undefined {
 interface Reader {
   readonly tokens: readonly string[];
   at: number;
+  /** The characters of each class read so far: testing them takes most of the time. */
+  readonly classes: Map<string, readonly string[]>;
 }
 
 const maxPatternCharacters = 1_000;
@@ -40,7 +42,7 @@ function readSequence(reader: Reader): PatternSampler | undefined {
     const token = reader.tokens[reader.at];
     if (token === undefined || token === "|" || token === ")") break;
     reader.at += 1;
-    const atom = token.startsWith("(") ? readGroup(reader) : readAtom(token);
+    const atom = token.startsWith("(") ? readGroup(reader) : readAtom(token, reader.classes);
     if (atom === undefined) return undefined;
     pieces.push(repeat(atom, readQuantifier(reader)));
   }
@@ -62,10 +64,11 @@ function readGroup(reader: Reader): PatternSampler | undefined {
   return isClosed ? sample : undefined;
 }
 
-function readAtom(token: string): PatternSampler | undefined {
+function readAtom(token: string, classes: Reader["classes"]): PatternSampler | undefined {
   if (isQuantifier(token)) return undefined;
   if (token === "^" || token === "$") return () => "";
-  const characters = /^[[\\.]/.test(token) ? readClass(token) : [token];
+  const characters = classes.get(token) ?? (/^[[\\.]/.test(token) ? readClass(token) : [token]);
+  classes.set(token, characters);
   return (nth) => characters[nth % Math.max(characters.length, 1)];
 }
 
