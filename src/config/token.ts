@@ -1,6 +1,16 @@
 /** The general token of a run without a config file: made once, stored for its owner alone. */
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  fchmodSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { tokenPrefix } from "./detect.ts";
 import { isToken } from "./headers.ts";
@@ -100,18 +110,25 @@ function readToken(file: string): StoredToken | undefined {
 function writeToken(dataDir: string, file: string): StoredToken {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const token = createToken();
+  let descriptor: number;
   try {
     // "wx": if two gateways start at once, one makes the token and the other reads it.
-    writeFileSync(file, `${token}\n`, { mode: 0o600, flag: "wx" });
+    descriptor = openSync(file, "wx", 0o600);
+  } catch (thrown) {
+    const other = codeOf(thrown) === "EEXIST" ? readToken(file) : undefined;
+    if (other === undefined) throw thrown;
+    return other;
+  }
+  try {
+    writeFileSync(descriptor, `${token}\n`);
     // The umask may have taken too much.
-    chmodSync(file, 0o600);
+    fchmodSync(descriptor, 0o600);
     return { token, file, isNew: true };
   } catch (thrown) {
-    const isTaken = codeOf(thrown) === "EEXIST";
-    const other = isTaken ? readToken(file) : undefined;
-    if (other !== undefined) return other;
     // A full disk still has room for a file's name, and an empty file would block the next start.
-    if (!isTaken) rmSync(file, { force: true });
+    rmSync(file, { force: true });
     throw thrown;
+  } finally {
+    closeSync(descriptor);
   }
 }
