@@ -63,7 +63,7 @@ export type FindRoute = (path: string) => Route | undefined;
 export function createFindRoute(routes: readonly Route[]): FindRoute {
   const known = routes.map((route) => {
     const pattern = route.path.replaceAll(/:\w+/g, "[^/]+").replace("*", ".*");
-    return { route, form: new RegExp(`^${pattern}$`) };
+    return { route, form: new RegExp(`^${pattern}$`, "s") };
   });
   return (path) => {
     const url = decode(toRouteUrl(path));

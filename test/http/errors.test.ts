@@ -195,8 +195,8 @@ const cases: readonly Case[] = [
     answerHeaders: { allow: "GET, DELETE" },
   },
   {
-    name: "an uncommon method on a wildcard route",
-    path: "/v1/models/vendor/model",
+    name: "an uncommon method on a wildcard route, whatever its name contains",
+    path: "/v1/models/vendor/model%0A",
     method: "QUERY",
     headers: { authorization },
     body: "",
