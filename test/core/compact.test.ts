@@ -216,7 +216,7 @@ suite("the token count of a request", () => {
     assert.deepEqual(await count({ items: [user("a"), user("b")] }), { tokens: 200, isExact: true });
   });
 
-  test("is estimated while the adapter's server is down, but what the server says of the request is told", async () => {
+  test("is estimated while the adapter's server is down, but what the server says of the request or of our key is told", async () => {
     const fail = (code: ErrorCode) => {
       const counting = { countTokens: () => Promise.reject(new GatewayError(code, "No.")) };
       return createScene(model, counting).count({ items: [user("a")] });
@@ -226,7 +226,8 @@ suite("the token count of a request", () => {
     for (const code of ["adapter_error", "adapter_timeout", "adapter_protocol", "overloaded"] as const) {
       assert.deepEqual(await fail(code), estimate);
     }
-    for (const code of ["adapter_bad_request", "adapter_rate_limit", "client_closed"] as const) {
+    const told = ["adapter_bad_request", "adapter_rate_limit", "adapter_refused", "internal_error", "client_closed"];
+    for (const code of told as ErrorCode[]) {
       await assert.rejects(fail(code), { code });
     }
   });

@@ -1,5 +1,5 @@
 /** How many tokens a model would read: counted by its adapter, or estimated. */
-import { GatewayError } from "../errors.ts";
+import { type ErrorCode, GatewayError } from "../errors.ts";
 import { fixedTexts, type FitParts } from "./fit.ts";
 import type { Turn } from "../turn.ts";
 import { countItems } from "./window.ts";
@@ -21,7 +21,9 @@ export async function countTokens(
   return { tokens: countItems(turn.items, fixedTexts(turn.settings), await tokenCounter()), isExact: false };
 }
 
-/** An adapter whose server is down cannot count now; one that faults the request says something about it. */
+/** An adapter whose server is down cannot count now; one that faults the request, or our key, says what to change. */
 function ignoreOutage(thrown: unknown): undefined {
-  if (!(thrown instanceof GatewayError) || thrown.status < 500) throw thrown;
+  if (!(thrown instanceof GatewayError) || !outages.has(thrown.code)) throw thrown;
 }
+
+const outages: ReadonlySet<ErrorCode> = new Set(["adapter_error", "adapter_timeout", "adapter_protocol", "overloaded"]);
