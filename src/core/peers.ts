@@ -3,10 +3,10 @@ import type { Event, Events } from "./event.ts";
 
 export interface Peers {
   /**
-   * Waits in line until no gateway holds this name, and holds it until the returned function is called; `stands` is
-   * called as soon as any later caller has to wait. Those who hold the name `behind`, or wait for it, go first. A
-   * gateway that dies loses its names after a moment; so may one that sleeps for long. No turn therefore relies on its
-   * name alone: the store accepts it only at its place.
+   * Waits in line until no gateway holds this name, and holds it until the returned function is called, which may be
+   * called again; `stands` is called as soon as any later caller has to wait. Those who hold the name `behind`, or wait
+   * for it, go first. A gateway that dies loses its names after a moment; so may one that sleeps for long. No turn
+   * therefore relies on its name alone: the store accepts it only at its place.
    */
   enter(name: string, signal: AbortSignal, stands?: () => void, behind?: string): Promise<() => void>;
   /** Whether a gateway has this name now. */
