@@ -48,7 +48,6 @@ const frameworkErrors = new Map<unknown, Words>([
     ["unsupported_media_type", "The body has no content type: send the header 'Content-Type: application/json'."],
   ],
   ["FST_ERR_BAD_URL", ["malformed_http", "The URL is malformed."]],
-  ["FST_ERR_MAX_PARAM_LENGTH", ["malformed_http", "A part of the URL is too long."]],
 ]);
 
 /** Answers on the bare socket what is not an HTTP request. */

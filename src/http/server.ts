@@ -28,7 +28,7 @@ export function createServer({ headersTimeoutMs, newRequestId, isUpgrade, fail }
     requestTimeout: 0, // a body may take long if it keeps moving: readJsonBody checks
     keepAliveTimeout: 75_000, // longer than the idle time of common proxies, so that they close first
     schemaController: { compilersFactory: { buildValidator: compileNothing, buildSerializer: compileNothing } },
-    routerOptions: { maxParamLength: 1_024 }, // ids of hosted items begin with the provider's
+    routerOptions: { maxParamLength: Number.MAX_SAFE_INTEGER }, // Node limits URLs with the headers
     forceCloseConnections: "idle",
     return503OnClosing: false,
     rewriteUrl: ({ url }) => toRouteUrl(url),

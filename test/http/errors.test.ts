@@ -149,6 +149,23 @@ const cases: readonly Case[] = [
     error: { code: "missing_api_key" },
   },
   {
+    name: "an unknown id, however long,",
+    path: `/v1/responses/${"x".repeat(10_000)}`,
+    method: "GET",
+    headers: { authorization },
+    body: "",
+    status: 404,
+    error: { code: "not_found" },
+  },
+  {
+    name: "a long id without a token",
+    path: `/v1/responses/${"x".repeat(10_000)}`,
+    method: "GET",
+    body: "",
+    status: 401,
+    error: { code: "missing_api_key" },
+  },
+  {
     name: "a wrong method",
     method: "DELETE",
     headers: { authorization },
