@@ -18,7 +18,7 @@ export function readBody(body: unknown): Fields {
 }
 
 /** The path of an object, e.g. `messages[2].content[0]`, or of a field of it. Only errors name it, so it is not kept. */
-export function pathOf({ within, key, index }: Fields, field?: string): string {
+export function pathOf({ within, key, index }: Omit<Fields, "values">, field?: string): string {
   const path = within === undefined ? key : pathOf(within, key);
   const own = index === undefined ? path : `${path}[${index}]`;
   return field === undefined ? own : own === "" ? field : `${own}.${field}`;
@@ -208,9 +208,8 @@ function isLow(unit: number): boolean {
 
 /** Requires an object. */
 export function toFields(value: unknown, key: string, within?: Fields, index?: number): Fields {
-  const fields = { values: value as Fields["values"], within, key, index };
-  if (isObject(value)) return fields;
-  throw wrongType(pathOf(fields), "an object", value);
+  if (isObject(value)) return { values: value, within, key, index };
+  throw wrongType(pathOf({ within, key, index }), "an object", value);
 }
 
 function isString(value: unknown): value is string {
