@@ -28,8 +28,8 @@ const fields = Type.Record(words, Type.Unknown());
 const extra = Type.Object({ dialect: Type.Enum(["chat", "responses"]), fields });
 
 /** What has one of these types, and what else it must have. */
-function typed<Fields extends TProperties>(types: string | readonly string[], fields: Fields) {
-  return Type.Object({ type: typeof types === "string" ? Type.Literal(types) : Type.Enum([...types]), ...fields });
+function typed<Rest extends TProperties>(types: string | readonly string[], rest: Rest) {
+  return Type.Object({ type: typeof types === "string" ? Type.Literal(types) : Type.Enum([...types]), ...rest });
 }
 
 const part = Type.Union([
