@@ -93,15 +93,17 @@ function countVerbatim(items: readonly Item[], start: number, end: number, compa
   const length = Math.min(ends[comparable - 1] ?? 0, end - start);
   let same = 0;
   while (same < length && isSameMessage(talk[same], items[start + same])) same += 1;
-  let turns = comparable;
-  while (turns > 0 && !endsAt(ends[turns - 1] ?? 0)) turns -= 1;
-  return turns;
 
   /** Between comparable turns the side changes, so only what follows the same messages may be of the same side. */
-  function endsAt(last: number): boolean {
+  function isVerbatim(turn: number): boolean {
+    const last = ends[turn] ?? 0;
     if (last !== same) return last < same;
     return start + last >= end || isFromOthers(talk[last - 1], items[start + last]);
   }
+
+  let turns = comparable;
+  while (turns > 0 && !isVerbatim(turns - 1)) turns -= 1;
+  return turns;
 }
 
 function isSameMessage(ours: Item | undefined, theirs: Item | undefined): boolean {
