@@ -9,6 +9,7 @@ import { toOutcome } from "./core/live/live-turn.ts";
 import type { Requester } from "./core/place/place.ts";
 import type { About } from "./core/ports.ts";
 import type { EndedTurn } from "./core/observer.ts";
+import { unlessAborted } from "./core/unless-aborted.ts";
 import { readHint } from "./http/hint.ts";
 import { type Message, readMessage } from "./message.ts";
 import { unnamedOwner } from "./parts.ts";
@@ -77,7 +78,7 @@ export function createChannel(parts: ChannelParts): Channel {
   async function answer(said: Message, named: Named, turn: RunningTurn): Promise<Talk> {
     const { content, session, instructions } = said;
     // Awaited in either case, so that turns with a known model keep their order of arrival.
-    const model = await (said.model ?? Promise.race([parts.model(), whenCancelled(turn)]));
+    const model = await (said.model ?? unlessAborted(parts.model(), turn.signal));
     const reply = await parts.gateway.answer(
       {
         model,
@@ -144,14 +145,6 @@ function startTurn(signal: AbortSignal | undefined): RunningTurn {
     resolve(how);
   }
   return { signal: controller.signal, cancel, end, ended };
-}
-
-/** Rejects when the turn is cancelled. */
-function whenCancelled({ signal }: RunningTurn): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener("abort", () => reject(signal.reason));
-  });
 }
 
 function readReply({ about, events }: Reply, turn: RunningTurn): AsyncGenerator<string, void, void> {

@@ -50,6 +50,27 @@ suite("a request with an idempotency key", () => {
     assert.equal(adapter.turns.length, 1);
   });
 
+  test("lets its callers leave at once, though it waits for its session, and is answered", async () => {
+    for (const ask of [{}, { keep: "no" }] as const) {
+      const slow = createSlow();
+      const { answer } = open(slow.script);
+      const before = drain(await answer({}, { hint: "talk" }));
+      await slow.begun;
+      const leaving = new AbortController();
+      const caller = { hint: "talk", key, signal: leaving.signal };
+      const first = answer(ask, caller);
+      const others = [answer(ask, caller), answer(ask, { ...caller, key: { ...key, fingerprint: "f2" } })];
+      leaving.abort(new GatewayError("client_closed", "gone"));
+      for (const left of [first, ...others]) assert.equal(await codeOf(left), "client_closed");
+      slow.go();
+      await before;
+      assert.equal(
+        textOf(await drain(await answer(ask, { ...caller, signal: new AbortController().signal }))),
+        "one two",
+      );
+    }
+  });
+
   test("is replayed even if an item that it references was deleted meanwhile", async () => {
     const { adapter, answer, gateway } = open([say("hello")]);
     const named = await answer();

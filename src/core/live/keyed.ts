@@ -3,6 +3,7 @@ import { GatewayError } from "../errors.ts";
 import type { AskedKey, Caller, Reply, Resumption } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import type { Ask } from "../turn.ts";
+import { unlessAborted } from "../unless-aborted.ts";
 import type { BeginStored, BeginStoredParts } from "./begun.ts";
 import { isPublishable, type RemoteTurn } from "./remote-turns.ts";
 import type { Begun, Followable, LiveTurn } from "./live-turn.ts";
@@ -41,17 +42,17 @@ export function createKeyed(parts: KeyedParts): Keyed {
     const name = nameOf(owner, key);
     let first = running.get(name) ?? unstored.find(name);
     while (first !== undefined && first.fingerprint !== key.fingerprint) {
-      await refuseUnlessItFails(first, key);
+      await unlessAborted(refuseUnlessItFails(first, key), signal);
       first = running.get(name) ?? unstored.find(name);
     }
     if (resumes !== undefined) {
       // No other answer may be appended to the one that the caller has the beginning of.
-      const found = await (first?.placed ?? findAnswer(ask, owner, key));
+      const found = await unlessAborted(first?.placed ?? findAnswer(ask, owner, key), signal);
       if (found?.isExact !== true || !resumes.isOf(found.about.id)) throw nothingToResume(key, resumes);
       return repeat(found, signal);
     }
     // Nothing is awaited from here to the start, so that of many at once only one begins.
-    if (first !== undefined) return repeat(await first.placed, signal);
+    if (first !== undefined) return repeat(await unlessAborted(first.placed, signal), signal);
     const reply = await start(ask, caller, key);
     return { ...reply, isRepeated: reply.about.id !== turnId };
   }

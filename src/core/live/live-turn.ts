@@ -6,6 +6,7 @@ import type { Item } from "../item.ts";
 import { leaveOnReturn } from "../leaving.ts";
 import type { EndedTurn, Observer } from "../observer.ts";
 import type { About } from "../ports.ts";
+import { unlessAborted } from "../unless-aborted.ts";
 import { createLog, type Follow, type Log, type LogLimits } from "./log.ts";
 
 export interface LiveTurn extends Pick<Caller, "owner" | "turnId" | "memo"> {
@@ -143,7 +144,7 @@ export function startLiveTurn(
     ended: ending.promise,
     async join(signal, waitsForEnd = true) {
       try {
-        const { about, follow } = await placing.promise;
+        const { about, follow } = await unlessAborted(placing.promise, signal);
         const events = follow(signal);
         if (waitsForEnd) return { about, events: delivery.deliver(events) };
         delivery.leave();
