@@ -26,6 +26,7 @@ import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
 import type { Ask, Trace, Turn } from "./turn.ts";
 import type { Observer } from "./observer.ts";
+import { unlessAborted } from "./unless-aborted.ts";
 
 export interface Gateway extends Recall {
   /**
@@ -144,23 +145,24 @@ export function createGateway(parts: GatewayParts): Gateway {
   /** All turns not over, whoever follows them, each with the ids of the session and the turn that it continues. */
   const open = new Map<Promise<void>, readonly string[]>();
   let isClosing = false;
-  const ended: Pick<SessionStore, "findTurn"> = {
-    async findTurn(owner, turnId) {
-      // It may end while the store is asked.
-      const turn = running.get(turnId);
-      const found = await store.findTurn(owner, turnId);
-      if (found !== undefined || turn?.owner !== owner) return found;
-      await turn.over;
-      return store.findTurn(owner, turnId);
-    },
-  };
-  const resolve = (ask: Ask, owner: string): Promise<Ask<Item>> =>
-    resolveReferences(ended, owner, ask, limits().maxReferencedCharacters);
   const liveTurns = createLiveTurns(limits, { now, observer });
   const remoteTurns = createRemoteTurns({ store, now });
   store.peers?.onCancel((turnId) => liveTurns.cancel(turnId, cancelledError()));
   const beginStored = createBeginStored({ store, remoteTurns, begin, now });
   const keyed = createKeyed({ store, liveTurns, remoteTurns, begin, beginStored, resolve, limits, now });
+
+  /** Looks up the items that a request refers to; those of a running turn once it is over. */
+  function resolve(ask: Ask, { owner, signal }: Pick<Caller, "owner" | "signal">): Promise<Ask<Item>> {
+    const findTurn: SessionStore["findTurn"] = async (_owner, turnId) => {
+      // It may end while the store is asked.
+      const turn = running.get(turnId);
+      const found = await store.findTurn(owner, turnId);
+      if (found !== undefined || turn?.owner !== owner) return found;
+      await unlessAborted(turn.over, signal);
+      return store.findTurn(owner, turnId);
+    };
+    return resolveReferences({ findTurn }, owner, ask, limits().maxReferencedCharacters);
+  }
 
   async function begin(ask: Ask<Item>, caller: Caller, isBegun = false): Promise<Reply> {
     const { turnId: id, owner, key, memo } = caller;
@@ -235,7 +237,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       checkSize(ask, limits(), ask.settings.tools);
       // What a repeated request refers to may be gone, so its key is looked up first.
       if (caller.key !== undefined) return keyed.answer(ask, caller, caller.key);
-      const resolved = await resolve(ask, caller.owner);
+      const resolved = await resolve(ask, caller);
       // Nobody would wait for it or cancel it.
       if (isClosing) throw drainingError();
       if (ask.background !== true) return begin(resolved, caller);
@@ -250,8 +252,8 @@ export function createGateway(parts: GatewayParts): Gateway {
     },
     async countTokens(ask, caller) {
       checkSize(ask, limits(), ask.settings.tools);
-      const { turnId: id, owner, signal } = caller;
-      const resolved = await resolve(ask, owner);
+      const { turnId: id, signal } = caller;
+      const resolved = await resolve(ask, caller);
       const unqueued = { ...placing, queue: noQueue, unstored: new Map() };
       const place = await findPlace(unqueued, resolved, caller, []);
       const { model, settings, stream } = ask;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { resolveReferences } from "../../src/core/conversation/references.ts";
+import { GatewayError } from "../../src/core/errors.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import type { Reference } from "../../src/core/turn.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
@@ -56,4 +57,19 @@ test("a reference to an item of a running turn waits for it, but only for the sa
   go();
   await told;
   await drain(await naming);
+});
+
+test("a caller that disconnects no longer waits for the turn that it refers to", async () => {
+  const { script, begun, go } = createSlow();
+  const { answer } = open(script);
+  const memo = () => "{}";
+  const told = drain(await answer({}, { memo, turnId: `resp_${"c".repeat(48)}` }));
+  await begun;
+  const leaving = new AbortController();
+  const ask = { items: [{ type: "reference", id: `msg_${"c".repeat(48)}0000` }] } as const;
+  const naming = answer(ask, { memo, signal: leaving.signal });
+  leaving.abort(new GatewayError("client_closed", "gone"));
+  await assert.rejects(naming, { code: "client_closed" });
+  go();
+  await told;
 });

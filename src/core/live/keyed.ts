@@ -20,7 +20,7 @@ export interface KeyedParts extends BeginStoredParts {
   readonly liveTurns: LiveTurns;
   readonly beginStored: BeginStored;
   /** Looks up the items that a request refers to. */
-  readonly resolve: (ask: Ask, owner: string) => Promise<Ask<Item>>;
+  readonly resolve: (ask: Ask, caller: Pick<Caller, "owner" | "signal">) => Promise<Ask<Item>>;
   /** Called at each use: they may change. */
   readonly limits: () => KeyedLimits;
 }
@@ -82,7 +82,7 @@ export function createKeyed(parts: KeyedParts): Keyed {
     const found = await findAnswer(ask, owner, key);
     if (found !== undefined) return found;
     live.atEnd(caller.stay?.());
-    const resolved = await resolve(ask, owner);
+    const resolved = await resolve(ask, { owner, signal });
     if (ask.background === true) liveTurns.toBackground(live);
     else if (isOnlyInMemory(ask) || !remoteTurns.hasPeers) {
       const { about, events } = await begin(resolved, { ...caller, signal });
