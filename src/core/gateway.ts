@@ -1,5 +1,5 @@
 /** The story of a turn: find its place, wait its turn, ask the adapter, relay what it says, store it. */
-import { createBeginStored } from "./live/begun.ts";
+import { createBeginStored, describeUnplaced } from "./live/begun.ts";
 import { createChain } from "./place/chain.ts";
 import { summarise } from "./window/compact.ts";
 import { assembleContext } from "./place/context.ts";
@@ -241,9 +241,11 @@ export function createGateway(parts: GatewayParts): Gateway {
       // Nobody would wait for it or cancel it.
       if (isClosing) throw drainingError();
       if (ask.background !== true) return begin(resolved, caller);
+      // Before it takes room: what it continues may not exist, which is told even if there is none.
+      const early = await describeUnplaced(parts, resolved, caller);
       const live = liveTurns.start(caller, "background", async (started) => {
         started.atEnd(caller.stay?.());
-        return beginStored(resolved, caller, started);
+        return beginStored(resolved, caller, started, early);
       });
       return live.join(caller.signal, ask.stream);
     },

@@ -288,10 +288,19 @@ suite("a turn in the background", () => {
     slow.go();
   });
 
-  test("does not start when what it continues does not exist", async () => {
-    const { answer } = open([say("x")]);
-    assert.equal(await codeOf(answer({ background: true, previousId: "resp_x" })), "previous_response_not_found");
-    assert.equal(await codeOf(answer({ background: true, conversationId: "conv_x" })), "not_found");
+  test("does not start when what it continues does not exist, and is told so even if there is no room", async () => {
+    const slow = createSlow();
+    const { answer } = open(slow.script, createMemoryStore(), { maxRunning: 1 });
+    const background = true;
+    const check = async (caller: Parameters<typeof answer>[1] = {}) => {
+      assert.equal(await codeOf(answer({ background, previousId: "resp_x" }, caller)), "previous_response_not_found");
+      assert.equal(await codeOf(answer({ background, conversationId: "conv_x" }, caller)), "not_found");
+    };
+    await check();
+    await answer({ background });
+    await check();
+    await check({ key });
+    slow.go();
   });
 
   test("with a key is acknowledged once", async () => {

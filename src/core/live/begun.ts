@@ -15,8 +15,11 @@ import { truncationOf } from "../window/fit.ts";
 import { isPublishable, type RemoteTurns } from "./remote-turns.ts";
 import type { Begun, LiveTurn } from "./live-turn.ts";
 
-/** Resolves when the turn is durably known. One in the background need not have its place by then, but is in line for it. */
-export type BeginStored = (ask: Ask<Item>, caller: Caller, live: LiveTurn) => Promise<Begun>;
+/**
+ * Resolves when the turn is durably known. One in the background was described `early`: it need not have its place by
+ * then, but is in line for it.
+ */
+export type BeginStored = (ask: Ask<Item>, caller: Caller, live: LiveTurn, early?: About) => Promise<Begun>;
 
 export interface BeginStoredParts {
   readonly store: SessionStore;
@@ -26,11 +29,11 @@ export interface BeginStoredParts {
 }
 
 export function createBeginStored({ store, remoteTurns, begin, now }: BeginStoredParts): BeginStored {
-  async function beginStored(ask: Ask<Item>, caller: Caller, live: LiveTurn): Promise<Begun> {
+  async function beginStored(ask: Ask<Item>, caller: Caller, live: LiveTurn, early?: About): Promise<Begun> {
     const { owner, turnId, key, memo } = caller;
-    const { items: input, background = false } = ask;
+    const { items: input } = ask;
     const { signal } = live;
-    const early = background ? await describeUnplaced(ask, caller) : undefined;
+    const background = early !== undefined;
     live.atEnd(await remoteTurns.announce(turnId, signal));
     const standing = Promise.withResolvers<void>();
     const createdAt = early?.createdAt ?? caller.createdAt;
@@ -49,13 +52,6 @@ export function createBeginStored({ store, remoteTurns, begin, now }: BeginStore
       throw thrown;
     }
     return { about, events: publish(ask, turnRecord, beginning, signal), input };
-  }
-
-  async function describeUnplaced(ask: Ask<Item>, { turnId: id, owner, hint }: Caller): Promise<About> {
-    // What it continues is looked up now, while its caller can still be told that it does not exist.
-    const session = await findContinued(store, owner, ask);
-    const truncation = truncationOf(ask, placedBy(ask, hint));
-    return { ...unplaced, id, createdAt: now(), model: ask.model, session, truncation };
   }
 
   /** What a turn says, published; if it fails before its first word, the store is told. */
@@ -96,4 +92,18 @@ export function createBeginStored({ store, remoteTurns, begin, now }: BeginStore
   }
 
   return beginStored;
+}
+
+/**
+ * What is known of a turn in the background before it has its place. What it continues is looked up while its caller can
+ * still be told that it does not exist.
+ */
+export async function describeUnplaced(
+  { store, now }: Pick<BeginStoredParts, "store" | "now">,
+  ask: Ask<Item>,
+  { turnId: id, owner, hint }: Caller,
+): Promise<About> {
+  const session = await findContinued(store, owner, ask);
+  const truncation = truncationOf(ask, placedBy(ask, hint));
+  return { ...unplaced, id, createdAt: now(), model: ask.model, session, truncation };
 }

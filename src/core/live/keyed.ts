@@ -4,7 +4,7 @@ import type { AskedKey, Caller, Reply, Resumption } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import type { Ask } from "../turn.ts";
 import { unlessAborted } from "../unless-aborted.ts";
-import type { BeginStored, BeginStoredParts } from "./begun.ts";
+import { type BeginStored, type BeginStoredParts, describeUnplaced } from "./begun.ts";
 import { isPublishable, type RemoteTurn } from "./remote-turns.ts";
 import type { Begun, Followable, LiveTurn } from "./live-turn.ts";
 import type { LiveTurns } from "./live-turns.ts";
@@ -83,12 +83,13 @@ export function createKeyed(parts: KeyedParts): Keyed {
     if (found !== undefined) return found;
     live.atEnd(caller.stay?.());
     const resolved = await resolve(ask, { owner, signal });
-    if (ask.background === true) liveTurns.toBackground(live);
+    const early = ask.background === true ? await describeUnplaced(parts, resolved, caller) : undefined;
+    if (early !== undefined) liveTurns.toBackground(live);
     else if (isOnlyInMemory(ask) || !remoteTurns.hasPeers) {
       const { about, events } = await begin(resolved, { ...caller, signal });
       return { about, events, input: resolved.items };
     }
-    const begun = await beginStored(resolved, caller, live);
+    const begun = await beginStored(resolved, caller, live, early);
     // Whoever waited for the key now finds the turn by it.
     leaveKey?.();
     return begun;
