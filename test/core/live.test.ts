@@ -1,6 +1,6 @@
 /** Turns that outlive their callers: what is remembered of them, for how long, and who may resume them. */
 import assert from "node:assert/strict";
-import { getEventListeners } from "node:events";
+import { getEventListeners, once } from "node:events";
 import { suite, test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
@@ -257,6 +257,28 @@ suite("an answer with a key", () => {
     assert.equal(getEventListeners(signal, "abort").length, 0);
   });
 });
+
+test("a turn whose slot cannot be released ends nevertheless, releases the rest, and the failure is not hidden", async () => {
+  const { answer, gateway } = open([say("x")]);
+  const stay = () => () => {
+    throw new Error("no such slot");
+  };
+  const stray = takeStray();
+  const { about } = await answer({ background: true, stream: false }, { stay });
+  assert.deepEqual(await stray, new Error("no such slot"));
+  assert.equal(gateway.load().live, 0);
+  assert.equal((await gateway.cancel("ann", about.id))?.state.status, "over");
+  await gateway.close(new Promise(() => {}));
+});
+
+/** The next failure that nobody awaits, which would otherwise fail the test. */
+async function takeStray(): Promise<unknown> {
+  const others = process.listeners("unhandledRejection");
+  process.removeAllListeners("unhandledRejection");
+  const [thrown] = await once(process, "unhandledRejection");
+  for (const other of others) process.on("unhandledRejection", other);
+  return thrown;
+}
 
 test("the pieces of an answer are stored if someone may ask for them", async () => {
   const { answer, store } = open([words(3)]);

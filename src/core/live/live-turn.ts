@@ -107,8 +107,18 @@ export function startLiveTurn(
       over(about, { failure });
       log.end(failure);
     }
-    for (const release of releases) release(end);
-    ending.resolve();
+    releaseAll();
+  }
+
+  /** Even if one throws, which nobody awaits: a turn that never ended would keep the gateway from closing. */
+  function releaseAll(): void {
+    const release = releases.shift();
+    if (release === undefined) return ending.resolve();
+    try {
+      release(end);
+    } finally {
+      releaseAll();
+    }
   }
 
   async function pull({ about, events, input }: Begun): Promise<void> {
