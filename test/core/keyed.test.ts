@@ -400,12 +400,21 @@ suite("a turn in the background", () => {
   });
 
   test("drops the beginning of its log when that grows too long, in events or in size, and reports it", async () => {
-    const fields = { type: "picture", data: "x".repeat(5_000) };
-    const picture: readonly Delta[] = [{ type: "other", extra: { dialect: "responses", fields } }];
+    const long = "x".repeat(5_000);
+    const extra = { dialect: "responses", fields: { type: "picture", data: long } } as const;
+    const whole = { type: "tool-arguments", index: 0, text: "{}" } as const;
+    const others: readonly (readonly Delta[])[] = [
+      [{ type: "other", extra }],
+      [{ type: "compaction", summary: long }],
+      [{ type: "reasoning-seal", encrypted: long }],
+      [...say("word "), { type: "annotation", annotation: { type: "note", fields: extra.fields } }],
+      [{ type: "tool-call", index: 0, name: "f", extra }, whole],
+      [{ type: "tool-call", index: 0, name: "f" }, { type: "tool-extra", index: 0, extra }, whole],
+    ];
     for (const [words, limits] of [
       [say("word "), { maxEvents: 20 }],
       [say("word "), { maxCharacters: 2_000 }],
-      [picture, { maxCharacters: 100_000 }],
+      ...others.map((words) => [words, { maxCharacters: 100_000 }] as const),
     ] as const) {
       const gate = Promise.withResolvers<void>();
       const said = Promise.withResolvers<void>();

@@ -121,11 +121,23 @@ function createNotice() {
 }
 
 function sizeOf(event: Event): number {
-  if (event.type === "item-end" && event.item.type === "other") {
-    return JSON.stringify(event.item.extra.fields).length + eventOverhead;
+  switch (event.type) {
+    case "item-start":
+      return eventOverhead + JSON.stringify(event.item).length;
+    case "item-delta": {
+      const { text, logprobs = [], annotation, extra } = event;
+      const added = annotation ?? extra;
+      const addedSize = added === undefined ? 0 : JSON.stringify(added).length;
+      return eventOverhead + text.length + logprobs.length * logprobSize + addedSize;
+    }
+    case "item-end":
+      // The item as it began and its deltas are counted; what comes only with its end is a seal.
+      return eventOverhead + (event.item.type === "reasoning" ? (event.item.encrypted?.length ?? 0) : 0);
+    case "turn-queued":
+    case "turn-start":
+    case "turn-end":
+      return eventOverhead;
   }
-  if (event.type !== "item-delta") return eventOverhead;
-  return event.text.length + (event.logprobs?.length ?? 0) * logprobSize + eventOverhead;
 }
 
 /** Approximate memory of an event besides its text. */
