@@ -35,6 +35,19 @@ test("an error within an answer of status 200 is reported with a status only if 
   assert.doesNotMatch(messageOf({ type: "rate_limit_error" }), /status/);
 });
 
+test("an error of a choice is reported in its own words, after what the choice has said", () => {
+  const error = { code: 429, message: "Too many requests." };
+  const choice = { index: 0, finish_reason: "error", error };
+  const expected = { code: "adapter_rate_limit", message: "Too many requests." };
+  const reader = createReplyReader((text) => text);
+  const event = { choices: [{ ...choice, delta: { content: "Half" } }] };
+  const said = reader.read([Buffer.from(`data: ${JSON.stringify(event)}\n\n`)]);
+  assert.deepEqual(said, [{ type: "text", text: "Half", logprobs: undefined }]);
+  assert.throws(() => reader.check(), expected);
+  const whole = JSON.stringify({ choices: [{ ...choice, message: { role: "assistant", content: "Half" } }] });
+  assert.throws(() => readWholeReply(whole, (text) => text), expected);
+});
+
 test("an object of type error is an error, and a message field alone does not make an answer one", () => {
   const failure = failureIn({ object: "error", message: "Broken.", type: "InternalServer" });
   assert.equal(failure.message, "The upstream failed: Broken.");

@@ -4,6 +4,8 @@ import { GatewayError } from "../../../core/errors.ts";
 import type { Annotation } from "../../../core/item.ts";
 import type { Finish } from "../../../core/turn.ts";
 import { annotationsAt, completeAnnotation, isDescribed } from "../annotations.ts";
+import { errorIn } from "../failure.ts";
+import { type Scrub, toReportedFailure } from "../../http/refusal.ts";
 import { type JsonObject, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { readLogprobs } from "../logprobs.ts";
 import type { Say } from "../stream.ts";
@@ -21,7 +23,12 @@ export interface ChoiceReader {
   end(): void;
 }
 
-export function createChoiceReader(say: Say, word: Word, isCustom: (name: string) => boolean): ChoiceReader {
+export function createChoiceReader(
+  say: Say,
+  scrub: Scrub,
+  word: Word,
+  isCustom: (name: string) => boolean,
+): ChoiceReader {
   const calls = createCallReader(emit, isCustom);
   const annotations: Annotation[] = [];
   let textLength = 0;
@@ -82,6 +89,8 @@ export function createChoiceReader(say: Say, word: Word, isCustom: (name: string
         acceptMessage(message, told, message === choice["message"]);
         received = true;
       }
+      const error = errorIn(choice);
+      if (error !== undefined) throw toReportedFailure(error, scrub);
       const isSilent = emitted === before;
       // Some servers send the finish reason with their first words.
       if (!isSilent && stage === "whole") stage = "finished";

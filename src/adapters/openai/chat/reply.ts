@@ -35,7 +35,7 @@ function createAnswerReader(
   isCustom: (name: string) => boolean,
   count: number,
 ): AnswerReader & { readonly hasMessage: () => boolean } {
-  const first = createChoiceReader(say, word, isCustom);
+  const first = createChoiceReader(say, scrub, word, isCustom);
   const choices = new Map([[0, first]]);
   let fingerprint: string | undefined;
   let serviceTier: string | undefined;
@@ -52,7 +52,7 @@ function createAnswerReader(
   function choiceAt(index: number): ChoiceReader | undefined {
     const known = choices.get(index);
     if (known !== undefined || !Number.isInteger(index) || index < 0 || index >= count) return known;
-    const other = createChoiceReader((delta) => say({ ...delta, choice: index }), word, isCustom);
+    const other = createChoiceReader((delta) => say({ ...delta, choice: index }), scrub, word, isCustom);
     choices.set(index, other);
     return other;
   }
