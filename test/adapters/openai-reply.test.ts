@@ -98,16 +98,24 @@ function wholeWith(finish: string): string {
   return JSON.stringify({ choices: [{ index: 0, message, finish_reason: finish }] });
 }
 
-test("other servers' names for the finish reason length are understood", () => {
-  for (const word of ["length", "max_tokens", "model_length"]) {
-    const finish = { type: "finish", reason: "length" };
-    assert.deepEqual(deltasOf(chunk({ content: "Half" }, word)).at(-1), finish);
-    assert.deepEqual(readWholeReply(wholeWith(word), (text) => text).at(-1), finish);
-  }
-});
+const lengthWords = ["length", "max_tokens", "MAX_TOKENS", "model_length", "model_context_window_exceeded"];
+const filterWords = ["content_filter", "content_filter: RECITATION", "SAFETY", "sensitive", "refusal"];
+
+for (const [reason, words] of [
+  ["length", lengthWords],
+  ["content-filter", filterWords],
+] as const) {
+  test(`other servers' names for the finish reason ${reason} are understood`, () => {
+    for (const word of words) {
+      assert.deepEqual(deltasOf(chunk({ content: "Half" }, word)).at(-1), { type: "finish", reason });
+      assert.deepEqual(readWholeReply(wholeWith(word), (text) => text).at(-1), { type: "finish", reason });
+    }
+  });
+}
 
 test("an answer that the server aborted is a failure, not a short answer", () => {
-  for (const word of ["error", "abort", "insufficient_system_resource"]) {
+  const malformed = "function_call_filter: MALFORMED_FUNCTION_CALL";
+  for (const word of ["error", "abort", "insufficient_system_resource", "network_error", malformed]) {
     const expected = { code: "adapter_error", message: new RegExp(`\\(finish_reason: ${word}\\)`) };
     const reader = createReplyReader((text) => text);
     const said = reader.read([Buffer.from(`data: ${JSON.stringify(chunk({ content: "Half" }, word))}\n\n`)]);

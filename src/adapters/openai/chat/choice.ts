@@ -5,7 +5,7 @@ import type { Annotation } from "../../../core/item.ts";
 import type { Finish } from "../../../core/turn.ts";
 import { annotationsAt, completeAnnotation, isDescribed } from "../annotations.ts";
 import { errorIn } from "../failure.ts";
-import { type Scrub, toReportedFailure } from "../../http/refusal.ts";
+import { excerpt, type Scrub, toReportedFailure } from "../../http/refusal.ts";
 import { type JsonObject, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { readLogprobs } from "../logprobs.ts";
 import type { Say } from "../stream.ts";
@@ -96,8 +96,9 @@ export function createChoiceReader(
       if (!isSilent && stage === "whole") stage = "finished";
       const reason = textAt(choice, "finish_reason");
       if (reason === undefined) return;
-      if (breaks.has(reason)) throw abortedByModel(reason);
-      say({ type: "finish", reason: finishes.get(reason) ?? "stop" });
+      const kind = kindOf(reason);
+      if (breaks.has(kind)) throw abortedByModel(excerpt(reason, 100, scrub));
+      say({ type: "finish", reason: finishes.get(kind) ?? "stop" });
       stage = isSilent ? "whole" : "finished";
     },
     hasMessage: () => received,
@@ -108,18 +109,34 @@ export function createChoiceReader(
 
 type Logprobs = ReturnType<typeof readLogprobs>;
 
+/** Some servers write it in capitals, or with a detail: `content_filter: RECITATION`. */
+function kindOf(reason: string): string {
+  const [kind = ""] = reason.toLowerCase().split(":", 1);
+  return kind;
+}
+
 /** Finish reasons of many servers; an unknown one is an ordinary end. */
 const finishes: ReadonlyMap<string, Finish> = new Map([
   ["length", "length"],
   ["max_tokens", "length"],
   ["model_length", "length"],
+  ["model_context_window_exceeded", "length"],
   ["content_filter", "content-filter"],
+  ["safety", "content-filter"],
+  ["sensitive", "content-filter"],
+  ["refusal", "content-filter"],
   ["tool_calls", "tool-calls"],
   ["function_call", "tool-calls"],
 ]);
 
-/** Reasons of servers that gave up midway. */
-const breaks: ReadonlySet<string> = new Set(["abort", "error", "insufficient_system_resource"]);
+/** Reasons of servers that gave up midway; the last one could not read the call that its own model wrote. */
+const breaks: ReadonlySet<string> = new Set([
+  "abort",
+  "error",
+  "insufficient_system_resource",
+  "network_error",
+  "function_call_filter",
+]);
 
 function abortedByModel(reason: string): GatewayError {
   return new GatewayError(
