@@ -139,6 +139,31 @@ test("an invalid or negative token count is read as 0", () => {
   }
 });
 
+test("tokens that a server counts only in the total were written by the model", () => {
+  const usageOf = (usage: unknown) => deltasOf(chunk({ content: "Hi" }, "stop"), { choices: [], usage }).at(-1);
+  const counted = (outputTokens: number, reasoningTokens: number) => ({
+    type: "usage",
+    usage: { inputTokens: 12, cachedTokens: 0, outputTokens, reasoningTokens },
+  });
+  const reasoning = { completion_tokens_details: { reasoning_tokens: 386 } };
+  const apart = { prompt_tokens: 12, completion_tokens: 1, total_tokens: 399, ...reasoning };
+  assert.deepEqual(usageOf(apart), counted(387, 386));
+  assert.deepEqual(usageOf({ ...apart, completion_tokens: 387 }), counted(387, 386));
+  assert.deepEqual(usageOf({ prompt_tokens: 12, total_tokens: 72 }), counted(60, 0));
+  assert.deepEqual(usageOf({ prompt_tokens: 12, completion_tokens: 5, total_tokens: 3 }), counted(5, 0));
+  const total = usageOf({ total_tokens: 72 });
+  assert.deepEqual(total, { ...counted(0, 0), usage: { ...counted(0, 0).usage, inputTokens: 0 } });
+});
+
+test("usage is found in a choice too, and the cached tokens beside the others", () => {
+  const usage = { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 };
+  const counted = { inputTokens: 9, cachedTokens: 7, outputTokens: 2, reasoningTokens: 0 };
+  for (const cached of ["cached_tokens", "prompt_cache_hit_tokens"]) {
+    const choice = { index: 0, delta: { content: "Hi" }, finish_reason: "stop", usage: { ...usage, [cached]: 7 } };
+    assert.deepEqual(deltasOf({ choices: [choice] }).at(-1), { type: "usage", usage: counted });
+  }
+});
+
 test("only the first choice is read, whatever index the others have", () => {
   const others = [1, 1.5, -3].map((index) => ({ choices: [{ index, delta: { content: "other" } }] }));
   const deltas = deltasOf(...others, chunk({ content: "Hi" }, "stop"));

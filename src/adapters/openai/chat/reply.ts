@@ -62,11 +62,13 @@ function createAnswerReader(
       const error = errorIn(body);
       if (error !== undefined) throw toReportedFailure(error, scrub);
       acceptNotes(body);
+      let usage = objectAt(body, "usage");
       for (const [at, choice] of (listAt(body, "choices") ?? []).entries()) {
+        if (!isObject(choice)) continue;
         // Its place in the list is its index if it has none.
-        if (isObject(choice)) choiceAt(typeof choice["index"] === "number" ? choice["index"] : at)?.accept(choice);
+        choiceAt(typeof choice["index"] === "number" ? choice["index"] : at)?.accept(choice);
+        usage ??= objectAt(choice, "usage");
       }
-      const usage = objectAt(body, "usage");
       if (usage !== undefined) say({ type: "usage", usage: readUsage(usage, "prompt", "completion") });
     },
     hasMessage: first.hasMessage,
