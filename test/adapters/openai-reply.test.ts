@@ -60,6 +60,19 @@ test("content that is a list of parts is read as their texts", () => {
   assert.deepEqual(deltasOf(chunk({ content }))[0], { type: "text", text: "Hi", logprobs: undefined });
 });
 
+test("reasoning among the parts of a content is read as such", () => {
+  const thinking = (text: string) => ({ type: "thinking", thinking: [{ type: "text", text }] });
+  const deltas = deltasOf(
+    chunk({ content: [thinking("H")] }),
+    chunk({ content: [thinking("m"), { type: "thinking", thinking: "." }, { type: "text", text: "Hi" }] }),
+  );
+  assert.deepEqual(deltas, [
+    { type: "reasoning", text: "H" },
+    { type: "reasoning", text: "m." },
+    { type: "text", text: "Hi", logprobs: undefined },
+  ]);
+});
+
 test("annotations are emitted after their text, early ones too, in whatever form a server writes them", () => {
   const fields = (url: string) => ({ url, title: "t", start_index: 0, end_index: 1 });
   const note = (url: string) => ({ type: "url_citation", url_citation: fields(url) });

@@ -60,10 +60,12 @@ export function createChoiceReader(
 
   /** `isAtOnce`: it is the whole message, not a piece. */
   function acceptMessage(message: JsonObject, logprobs: Logprobs, isAtOnce: boolean): void {
-    const reasoning = textAt(message, "reasoning_content") ?? textAt(message, "reasoning");
-    if (reasoning !== undefined) emitWords({ type: "reasoning", text: reasoning });
     const content = message["content"];
-    const text = Array.isArray(content) ? joinTexts(content) : content;
+    const parts = Array.isArray(content) ? content.filter(isObject) : undefined;
+    const reasoning =
+      textAt(message, "reasoning_content") ?? textAt(message, "reasoning") ?? (parts && joinThoughts(parts));
+    if (reasoning !== undefined && reasoning !== "") emitWords({ type: "reasoning", text: reasoning });
+    const text = parts === undefined ? content : joinTexts(parts);
     if (typeof text === "string" && text !== "") {
       emitWords({ type: "text", text, logprobs });
       textLength += text.length;
@@ -146,6 +148,13 @@ function abortedByModel(reason: string): GatewayError {
 }
 
 /** Some servers write content as a list of parts. */
-function joinTexts(parts: readonly unknown[]): string {
-  return parts.map((part) => (isObject(part) ? (textAt(part, "text") ?? "") : "")).join("");
+function joinTexts(parts: readonly JsonObject[]): string {
+  return parts.map((part) => textAt(part, "text") ?? "").join("");
+}
+
+/** Reasoning may be among them, again in parts. */
+function joinThoughts(parts: readonly JsonObject[]): string {
+  return parts
+    .map((part) => textAt(part, "thinking") ?? joinTexts((listAt(part, "thinking") ?? []).filter(isObject)))
+    .join("");
 }
