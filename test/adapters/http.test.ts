@@ -467,6 +467,27 @@ test("events are split on blank lines of either kind; comments, other fields and
   assert.deepEqual(reader.end(), ["f"]);
 });
 
+test("a lone carriage return ends a line if it ends the first one", () => {
+  const stream = Buffer.from('\ufeff: hello\r\rdata: a\rdata: b\r\r{"c":1}\revent: x\rdata: d\r\rdata: e');
+  for (const bytes of [1, 2, 3, 9, 64]) {
+    const reader = createEventReader(1024);
+    const events: string[] = [];
+    for (let from = 0; from < stream.length; from += bytes) {
+      events.push(...reader.read([stream.subarray(from, from + bytes)]));
+    }
+    assert.deepEqual(events, ["a\nb", '{"c":1}', "d"]);
+    assert.deepEqual(reader.end(), ["e"]);
+  }
+});
+
+test("a line break cut between its two characters is one", () => {
+  const reader = createEventReader(1024);
+  const read = (text: string) => reader.read([Buffer.from(text)]);
+  assert.deepEqual(read("data: a\r"), []);
+  assert.deepEqual(read("\ndata: b\r"), []);
+  assert.deepEqual(read("\n\r\n"), ["a\nb"]);
+});
+
 test("an event without an end is refused beyond its size limit", () => {
   const reader = createEventReader(100);
   reader.read([Buffer.from(`data: ${"x".repeat(90)}`)]);

@@ -11,7 +11,8 @@ export interface EventReader {
   end(): readonly string[];
 }
 
-const newline = 0x0a;
+const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
 /** The memory a line takes beyond its characters. */
 const lineSize = 64;
 
@@ -24,6 +25,18 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
   /** Its size in memory: a line keeps the text it was sliced from alive, so lines other than data count too. */
   let pendingSize = 0;
   let hasBegun = false;
+  /** The byte at the end of each line, as the first one shows: by the standard, a lone carriage return ends one too. */
+  let lineEnd: number | undefined;
+  let hasReturn = false;
+
+  /** Undefined while it is unknown: the other half of a line break may be in the next bytes. */
+  function findLineEnd(bytes: Buffer): number | undefined {
+    if (bytes.includes(lineFeed)) return lineFeed;
+    if (hasReturn) return carriageReturn;
+    const place = bytes.indexOf(carriageReturn);
+    hasReturn = place !== -1;
+    return hasReturn && place < bytes.length - 1 ? carriageReturn : undefined;
+  }
 
   function toText(bytes: Buffer): string {
     const text = decodeUtf8(bytes, scrub);
@@ -31,11 +44,12 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
   }
 
   function readLines(text: string, events: string[]): void {
+    const lineBreak = lineEnd === carriageReturn ? "\r" : "\n";
     let from = 0;
     while (from < text.length) {
-      let to = text.indexOf("\n", from);
+      let to = text.indexOf(lineBreak, from);
       if (to === -1) to = text.length;
-      const end = to > from && text.charCodeAt(to - 1) === 0x0d ? to - 1 : to;
+      const end = to > from && text.charCodeAt(to - 1) === carriageReturn ? to - 1 : to;
       if (end === from) dispatch(events);
       else if (text.startsWith("data:", from)) {
         const line = text.slice(text.charCodeAt(from + 5) === 0x20 ? from + 6 : from + 5, end);
@@ -61,7 +75,8 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
     read(buffers) {
       const events: string[] = [];
       for (const buffer of buffers) {
-        const cut = buffer.lastIndexOf(newline) + 1;
+        lineEnd ??= findLineEnd(buffer);
+        const cut = lineEnd === undefined ? 0 : buffer.lastIndexOf(lineEnd) + 1;
         if (cut > 0) {
           readLines(toText(tail.take(buffer.subarray(0, cut))), events);
           hasBegun = true;
