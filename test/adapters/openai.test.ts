@@ -484,13 +484,18 @@ test("a byte order mark before a whole answer, or before an error, is skipped", 
   assert.equal((await failureOf(refused)).message, "Too warm.");
 });
 
-test("bare JSON where events were announced is read as an error or as a whole answer", async () => {
+test("bare JSON, or a field called error, where events were announced is read as an error or as a whole answer", async () => {
   const error = JSON.stringify({ error: { message: "Out of memory.", code: 503 } });
   const first = `data: ${JSON.stringify(chunk({ content: "Hi" }))}\n`;
   for (const body of [error, `${error}\n`, `${first}\n${error}\n`, `${first}${error}\n\n`]) {
     const failure = await failureOf(answerAs("text/event-stream", body));
     assert.equal(failure.code, "overloaded");
     assert.match(failure.message, /Out of memory\./);
+  }
+  const field = `error: ${JSON.stringify({ code: 400, message: "Too long.", type: "invalid_request_error" })}\n\n`;
+  for (const body of [field, `${first}\n${field}data: [DONE]\n\n`]) {
+    const { code, message } = await failureOf(answerAs("text/event-stream", body));
+    assert.deepEqual({ code, message }, { code: "adapter_bad_request", message: "Too long." });
   }
   const answer = JSON.stringify({ choices: [{ message: { content: "Hi" }, finish_reason: "stop" }] });
   const deltas = await answerTo(answerAs("text/event-stream", answer));

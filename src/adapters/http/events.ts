@@ -54,10 +54,9 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
       else if (text.startsWith("data:", from)) {
         const line = text.slice(text.charCodeAt(from + 5) === 0x20 ? from + 6 : from + 5, end);
         pending = pending === undefined ? line : `${pending}\n${line}`;
-      } else if (text.startsWith('{"', from) && text.charCodeAt(end - 1) === 0x7d) {
-        // No field starts like an object: some servers write bare JSON, for an error or for a complete chat answer.
+      } else if (isBare(text, from, end)) {
         dispatch(events);
-        events.push(text.slice(from, end));
+        events.push(text.slice(text.indexOf("{", from), end));
       }
       if (pending !== undefined) pendingSize += end - from + lineSize;
       from = to + 1;
@@ -98,4 +97,12 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
       return events;
     },
   };
+}
+
+/**
+ * Some servers write bare JSON, for an error or for a complete chat answer, or name an error's field after it. No field
+ * of the standard looks like either.
+ */
+function isBare(text: string, from: number, end: number): boolean {
+  return text.charCodeAt(end - 1) === 0x7d && (text.startsWith('{"', from) || text.startsWith('error: {"', from));
 }
