@@ -174,6 +174,17 @@ test("a web page with a 4xx status is not the provider's answer", async () => {
   assert.equal(busy.code, "adapter_rate_limit");
 });
 
+test("a redirect is refused, so that the key goes to no other server", async () => {
+  await using elsewhere = await startUpstream(answerJson({}));
+  for (const wire of wires) {
+    const redirect = answerJson({}, 307, { location: `${elsewhere.url}/v1` });
+    const { code, message } = await failureWith(wire, redirect);
+    assert.equal(code, "adapter_protocol");
+    assert.match(message, /a redirect \(status 307\)\. Check the adapter's base URL\./);
+  }
+  assert.deepEqual(elsewhere.received, []);
+});
+
 test("the key and the headers of the adapter never appear in an error", async () => {
   const message = `Wrong key ${apiKey}, wrong header secret-header-1`;
   const options = { options: { headers: { "x-house": "Bearer secret-header-1" } } };

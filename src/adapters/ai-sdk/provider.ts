@@ -48,13 +48,16 @@ async function makeProvider(file: string, choice: ProviderChoice): Promise<unkno
   try {
     const exported = (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>;
     // Some report usage only on request; the others ignore this.
-    return findMaker(exported, choice)({ includeUsage: true, ...choice.options });
+    return findMaker(exported, choice)({ includeUsage: true, fetch: fetchHere, ...choice.options });
   } catch (thrown) {
     if (thrown instanceof GatewayError) throw thrown;
     const message = `The package '${choice.packageName}' cannot be used with the adapter's options. The log has the cause.`;
     throw new GatewayError("adapter_error", message, { cause: thrown });
   }
 }
+
+/** Follows no redirect: it would take the key along, which most providers send in a header of their own. */
+const fetchHere: typeof fetch = (input, init) => fetch(input, { ...init, redirect: "manual" });
 
 function findMaker(exported: Readonly<Record<string, unknown>>, { packageName, maker }: ProviderChoice): AnyFunction {
   const names = Object.keys(exported).filter((name) => name.startsWith("create") && isFunction(exported[name]));
