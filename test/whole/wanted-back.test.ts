@@ -50,6 +50,12 @@ async function startPair(context: TestContext, pieces = streams["with the first 
   return { upstream, address };
 }
 
+async function get(address: string, path: string): Promise<{ readonly data: readonly Fields[] }> {
+  const answer = await fetch(`${address}/v1/${path}`, { headers: { authorization: `Bearer ${token}` } });
+  assert.equal(answer.status, 200);
+  return (await answer.json()) as { readonly data: readonly Fields[] };
+}
+
 async function post(address: string, path: string, body: Fields): Promise<string> {
   const answer = await fetch(`${address}/v1/${path}`, {
     method: "POST",
@@ -162,7 +168,7 @@ test("a chat caller's extras are sent back with what is remembered, in a session
   }
 });
 
-test("every field of a call in the responses protocol is passed on and sent back, whole and streamed", async (context) => {
+test("every field of a call and its output in the responses protocol is passed on and sent back, whole and streamed", async (context) => {
   const call = {
     type: "function_call",
     id: "fc_1",
@@ -194,21 +200,24 @@ test("every field of a call in the responses protocol is passed on and sent back
   });
   const assertFields = (item: WireItem | undefined) =>
     assert.deepEqual([item?.["namespace"], item?.["caller"]], ["mcp__wx", { type: "direct" }]);
-  const output = { type: "function_call_output", call_id: "call_1", output: "Sunny." };
+  const caller = { type: "program", caller_id: "prog_1" };
+  const output = { type: "function_call_output", call_id: "call_1", output: "Sunny.", namespace: "mcp__wx", caller };
   for (const stream of [true, false]) {
     const answer = await post(address, "responses", { input: "hi", stream });
     const first: WireResponse = stream ? checkStream(answer).response : JSON.parse(answer);
     assertFields(first.output[0]);
     const told = stream ? checkStream(answer).events.filter(({ type }) => type.includes(".output_item.")) : [];
     for (const { item } of told) assertFields(item);
-    await post(address, "responses", { input: [output], previous_response_id: first["id"] });
+    const second: WireResponse = JSON.parse(
+      await post(address, "responses", { input: [output], previous_response_id: first["id"] }),
+    );
     await post(address, "responses", { input: [question, ...first.output, output], store: false });
     for (const { json } of upstream.received.slice(-2)) {
       const { input } = json as { readonly input: readonly Fields[] };
-      assert.deepEqual(
-        input.find(({ type }) => type === "function_call"),
-        back,
-      );
+      assert.deepEqual(input.slice(1), [back, output]);
     }
+    const { data } = await get(address, `responses/${String(second["id"])}/input_items`);
+    const { id: _, ...listed } = data[0]!;
+    assert.deepEqual(listed, { ...output, status: "completed" });
   }
 });

@@ -89,7 +89,13 @@ function readCall(item: Fields, kind: "function" | "custom", written: "arguments
 }
 
 function readOutput(item: Fields, kind: "function" | "custom"): Item {
-  return { type: "tool-output", kind, callId: requireName(item, "call_id"), output: requireContent(item, "output") };
+  return {
+    type: "tool-output",
+    kind,
+    callId: requireName(item, "call_id"),
+    output: requireContent(item, "output"),
+    extra: readExtra(item, knownOfOutput, "responses"),
+  };
 }
 
 function readReasoning(item: Fields, seal: Seal): Item {
@@ -132,6 +138,7 @@ function readTexts(item: Fields, key: string): readonly string[] {
 /** Ids and statuses are left out: they belong to the answer the item came from, and mean nothing to another adapter. */
 const leftOut = ["type", "id", "status"];
 const knownOfMessage = new Set([...leftOut, "role", "content"]);
+const knownOfOutput = new Set([...leftOut, "call_id", "output"]);
 const knownOfCall = {
   function: new Set([...leftOut, "call_id", "name", "namespace", "arguments"]),
   custom: new Set([...leftOut, "call_id", "name", "namespace", "input"]),

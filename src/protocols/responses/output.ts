@@ -77,7 +77,7 @@ export function toWireItem(
       if (item.kind === "search") return { id, status, ...toWireFound(item) };
       const type = item.kind === "custom" ? "custom_tool_call_output" : "function_call_output";
       const output = typeof item.output === "string" ? item.output : item.output.flatMap(toInputPart);
-      return { id, type, status, call_id: item.callId, output };
+      return { ...fieldsOf(item.extra, "responses"), id, type, status, call_id: item.callId, output };
     }
     case "compaction":
       return { id, type: "compaction", encrypted_content: sealCompaction(item, sealing.seal) };

@@ -307,7 +307,7 @@ test("calls, their outputs and reasoning are read as items", () => {
       { ...call, id: "fc_1", status: "completed", namespace: "n" },
       { type: "function_call_output", call_id: "c", output: [{ type: "input_text", text: "sunny" }] },
       { type: "custom_tool_call", call_id: "d", name: "patch", input: "*** Begin" },
-      { type: "custom_tool_call_output", call_id: "d", output: "done" },
+      { type: "custom_tool_call_output", call_id: "d", output: "done", id: "ctco_1", caller: { type: "direct" } },
     ],
   });
   assert.deepEqual(items, [
@@ -322,9 +322,21 @@ test("calls, their outputs and reasoning are read as items", () => {
       arguments: "{}",
       extra: undefined,
     },
-    { type: "tool-output", kind: "function", callId: "c", output: [{ type: "text", text: "sunny" }] },
+    {
+      type: "tool-output",
+      kind: "function",
+      callId: "c",
+      output: [{ type: "text", text: "sunny" }],
+      extra: undefined,
+    },
     { type: "tool-call", kind: "custom", callId: "d", name: "patch", arguments: "*** Begin", extra: undefined },
-    { type: "tool-output", kind: "custom", callId: "d", output: "done" },
+    {
+      type: "tool-output",
+      kind: "custom",
+      callId: "d",
+      output: "done",
+      extra: { dialect: "responses", fields: { caller: { type: "direct" } } },
+    },
   ]);
 });
 

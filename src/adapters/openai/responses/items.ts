@@ -66,10 +66,11 @@ function writeCall(call: ToolCall): JsonObject {
 /** The client ran the search. */
 const byClient = { execution: "client" } as const;
 
-function writeOutput({ kind, callId: call_id, output, extra }: ToolOutput): JsonObject {
+function writeOutput(item: ToolOutput): JsonObject {
+  const { kind, callId: call_id, output } = item;
   const type = outputTypes[kind];
-  if (kind === "search") return { tools: [], ...fieldsOf(extra, "responses"), type, call_id, ...byClient };
-  return { type, call_id, output: writeContent(output, "user") };
+  if (kind === "search") return { tools: [], ...extraOf(item), type, call_id, ...byClient };
+  return { ...extraOf(item), type, call_id, output: writeContent(output, "user") };
 }
 
 const outputTypes = {
@@ -112,6 +113,6 @@ function writePart(part: Part, role: Role): unknown {
   }
 }
 
-function extraOf(item: Message | ToolCall): JsonObject {
+function extraOf(item: Message | ToolCall | ToolOutput): JsonObject {
   return { ...fieldsOf(item.extra, "responses"), id: undefined, status: undefined };
 }
