@@ -39,9 +39,9 @@ const part = Type.Union([
     annotations: optional(list(Type.Object({ type: words, fields }))),
     extra: optional(extra),
   }),
-  typed("image", { url: text, fileId: text, detail: text }),
-  typed("file", { fileId: text, data: text, url: text, name: text }),
-  typed("audio", { data: words, format: words }),
+  typed("image", { url: text, fileId: text, detail: text, extra: optional(extra) }),
+  typed("file", { fileId: text, data: text, url: text, name: text, extra: optional(extra) }),
+  typed("audio", { data: words, format: words, extra: optional(extra) }),
   typed("other", { extra }),
 ]);
 const content = Type.Union([words, list(part)]);

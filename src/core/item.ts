@@ -31,8 +31,9 @@ export type Part =
       readonly url?: string | undefined;
       readonly fileId?: string | undefined;
       readonly detail?: string | undefined;
+      readonly extra?: Extra | undefined;
     }
-  | { readonly type: "audio"; readonly data: string; readonly format: string }
+  | { readonly type: "audio"; readonly data: string; readonly format: string; readonly extra?: Extra | undefined }
   | {
       readonly type: "file";
       readonly fileId?: string | undefined;
@@ -40,6 +41,7 @@ export type Part =
       readonly data?: string | undefined;
       readonly url?: string | undefined;
       readonly name?: string | undefined;
+      readonly extra?: Extra | undefined;
     }
   | { readonly type: "other"; readonly extra: Extra };
 

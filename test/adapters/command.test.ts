@@ -260,7 +260,7 @@ test("a program receives the turn as JSON on its standard input", async () => {
       content: [
         { type: "text", text: "What is " },
         { type: "text", text: "this?" },
-        { type: "image", fileId: "file_1", detail: "low" },
+        { type: "image", fileId: "file_1", detail: "low", extra: { dialect: "chat", fields: { mark: 1 } } },
         { type: "other", extra: { dialect: "chat", fields: { type: "hologram" } } },
       ],
     },

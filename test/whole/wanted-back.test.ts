@@ -221,3 +221,80 @@ test("every field of a call and its output in the responses protocol is passed o
     assert.deepEqual(listed, { ...output, status: "completed" });
   }
 });
+
+const wav = { data: "AAAA", format: "wav" };
+const mark = { prompt_cache_breakpoint: { mode: "explicit" } };
+
+/** A message with every kind of part, each with fields that only its dialect knows. */
+const marked = {
+  chat: [
+    { ...mark, type: "text", text: "Look" },
+    { ...mark, type: "image_url", image_url: { url: "https://a.test/a.png" } },
+    { ...mark, type: "input_audio", input_audio: wav },
+    { ...mark, type: "file", file: { file_id: "file_1" } },
+  ],
+  responses: [
+    { ...mark, type: "input_text", text: "Look" },
+    { ...mark, type: "input_image", detail: "auto", image_url: "https://a.test/a.png" },
+    { ...mark, type: "input_audio", input_audio: wav },
+    { ...mark, type: "input_file", file_id: "file_1", detail: "low" },
+  ],
+} as const;
+
+/** A model that answers `done`, on either wire. */
+async function startModel(context: TestContext, wire: "chat" | "responses") {
+  const said = {
+    type: "message",
+    role: "assistant",
+    content: [{ type: "output_text", text: "done", annotations: [] }],
+  };
+  const upstream = await startUpstream(
+    answerJson(
+      wire === "chat"
+        ? { choices: [{ index: 0, message: { role: "assistant", content: "done" }, finish_reason: "stop" }] }
+        : { id: "resp_1", object: "response", status: "completed", error: null, output: [said] },
+    ),
+  );
+  context.after(() => upstream.close());
+  const { address } = await startGateway(context, {
+    adapters: { model: { type: "openai", wire, base_url: `${upstream.url}/v1` } },
+  });
+  const lastSent = () => upstream.received.at(-1)!.json as Readonly<Record<string, readonly Fields[]>>;
+  return { address, lastSent };
+}
+
+test("every field of a content part reaches a model of its dialect, also from a session's memory", async (context) => {
+  const chat = await startModel(context, "chat");
+  const asked = { role: "user", content: marked.chat };
+  const done = { role: "assistant", content: "done" };
+  await post(chat.address, "chat/completions", { messages: [asked], user: "ann" });
+  assert.deepEqual(chat.lastSent()["messages"], [asked]);
+  await post(chat.address, "chat/completions", { messages: [{ role: "user", content: "And?" }], user: "ann" });
+  assert.deepEqual(chat.lastSent()["messages"], [asked, done, { role: "user", content: "And?" }]);
+  // Marks are moved to the newest message.
+  const unmarked = { ...asked, content: marked.chat.map((part) => ({ ...part, prompt_cache_breakpoint: undefined })) };
+  const shown = [unmarked, done, { role: "user", content: "And?" }, done, { role: "user", content: marked.chat }];
+  await post(chat.address, "chat/completions", { messages: shown, user: "ann" });
+  assert.deepEqual(chat.lastSent()["messages"], JSON.parse(JSON.stringify(shown)));
+
+  const responses = await startModel(context, "responses");
+  const input = [{ type: "message", role: "user", content: marked.responses }];
+  const first: WireResponse = JSON.parse(await post(responses.address, "responses", { input }));
+  assert.deepEqual(responses.lastSent()["input"], input);
+  await post(responses.address, "responses", { input: "And?", previous_response_id: first["id"] });
+  assert.deepEqual(responses.lastSent()["input"]?.[0], input[0]);
+  const { data } = await get(responses.address, `responses/${String(first["id"])}/input_items`);
+  assert.deepEqual(data[0]?.["content"], marked.responses);
+});
+
+test("fields of a content part that only its dialect knows are not sent in another", async (context) => {
+  const { address, lastSent } = await startModel(context, "chat");
+  await post(address, "responses", { input: [{ role: "user", content: marked.responses }] });
+  const [message] = lastSent()["messages"] ?? [];
+  assert.deepEqual(message?.["content"], [
+    { type: "text", text: "Look" },
+    { type: "image_url", image_url: { url: "https://a.test/a.png", detail: "auto" } },
+    { type: "input_audio", input_audio: wav },
+    { type: "file", file: { file_id: "file_1" } },
+  ]);
+});

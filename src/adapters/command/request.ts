@@ -115,8 +115,9 @@ function toContent(
 }
 
 function toAttachment(part: Extract<Part, { type: "image" | "audio" | "file" }>): object {
-  if (part.type === "audio") return part;
-  const { fileId: file_id, ...rest } = part;
+  const { extra: _, ...own } = part;
+  if (own.type === "audio") return own;
+  const { fileId: file_id, ...rest } = own;
   return { ...rest, file_id };
 }
 

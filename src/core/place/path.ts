@@ -137,9 +137,9 @@ export function hasExtras(item: Item): boolean {
 export function hasPartExtras(content: Content, dialect?: Dialect): boolean {
   if (typeof content === "string") return false;
   return content.some((part) => {
-    if (part.type === "image") return part.detail !== undefined;
-    if (part.type === "file") return part.name !== undefined;
-    if (part.type !== "text" || part.extra === undefined) return false;
+    if (part.type === "image" && part.detail !== undefined) return true;
+    if (part.type === "file" && part.name !== undefined) return true;
+    if (part.type === "refusal" || part.type === "other" || part.extra === undefined) return false;
     return dialect === undefined || part.extra.dialect === dialect;
   });
 }

@@ -44,12 +44,22 @@ function readRefusal(part: Fields): Part {
 
 function readImage(part: Fields): Part {
   const image = requireObject(part, "image_url");
-  return { type: "image", url: requireName(image, "url"), detail: readString(image, "detail") };
+  return {
+    type: "image",
+    url: requireName(image, "url"),
+    detail: readString(image, "detail"),
+    extra: readExtra(part, knownOfImage, "chat"),
+  };
 }
 
 function readAudio(part: Fields): Part {
   const audio = requireObject(part, "input_audio");
-  return { type: "audio", data: requireName(audio, "data"), format: requireName(audio, "format") };
+  return {
+    type: "audio",
+    data: requireName(audio, "data"),
+    format: requireName(audio, "format"),
+    extra: readExtra(part, knownOfAudio, "chat"),
+  };
 }
 
 function readFile(part: Fields): Part {
@@ -57,7 +67,13 @@ function readFile(part: Fields): Part {
   const fileId = readString(file, "file_id");
   const content = readString(file, "file_data");
   if (fileId === undefined && content === undefined) missing(pathOf(file, "file_id"));
-  return { type: "file", fileId, data: content, name: readString(file, "filename") };
+  return {
+    type: "file",
+    fileId,
+    data: content,
+    name: readString(file, "filename"),
+    extra: readExtra(part, knownOfFile, "chat"),
+  };
 }
 
 /** The field of a part that holds what a model may refuse. */
@@ -80,3 +96,6 @@ function keepPart(part: Fields): Part {
 }
 
 const knownOfText = new Set(["type", "text"]);
+const knownOfImage = new Set(["type", "image_url"]);
+const knownOfAudio = new Set(["type", "input_audio"]);
+const knownOfFile = new Set(["type", "file"]);

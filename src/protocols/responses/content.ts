@@ -5,6 +5,7 @@ import {
   missing,
   pathOf,
   readContent,
+  readExtra,
   readString,
   requireName,
   requireObject,
@@ -35,7 +36,8 @@ const partReaders: ReadonlyMap<string, (part: Fields) => Part> = new Map([
 function readText(part: Fields): Part {
   const text = requireString(part, "text");
   const annotations = readAnnotations(part);
-  return annotations.length === 0 ? { type: "text", text } : { type: "text", text, annotations };
+  const extra = readExtra(part, knownOfText, "responses");
+  return { type: "text", text, ...(annotations.length > 0 && { annotations }), extra };
 }
 
 function readRefusal(part: Fields): Part {
@@ -46,12 +48,18 @@ function readImage(part: Fields): Part {
   const url = readString(part, "image_url");
   const fileId = readString(part, "file_id");
   if (url === undefined && fileId === undefined) missing(pathOf(part, "image_url"));
-  return { type: "image", url, fileId, detail: readString(part, "detail") };
+  const extra = readExtra(part, knownOfImage, "responses");
+  return { type: "image", url, fileId, detail: readString(part, "detail"), extra };
 }
 
 function readAudio(part: Fields): Part {
   const audio = requireObject(part, "input_audio");
-  return { type: "audio", data: requireString(audio, "data"), format: requireName(audio, "format") };
+  return {
+    type: "audio",
+    data: requireString(audio, "data"),
+    format: requireName(audio, "format"),
+    extra: readExtra(part, knownOfAudio, "responses"),
+  };
 }
 
 function readFile(part: Fields): Part {
@@ -59,7 +67,8 @@ function readFile(part: Fields): Part {
   const data = readString(part, "file_data");
   const url = readString(part, "file_url");
   if (fileId === undefined && data === undefined && url === undefined) missing(pathOf(part, "file_id"));
-  return { type: "file", fileId, data, url, name: readString(part, "filename") };
+  const extra = readExtra(part, knownOfFile, "responses");
+  return { type: "file", fileId, data, url, name: readString(part, "filename"), extra };
 }
 
 /** A part of an unknown type is kept for an adapter that knows it. */
@@ -81,3 +90,9 @@ export function leafOf(part: Part): string {
       return "";
   }
 }
+
+/** The official client adds `parsed` to the texts of an answer: nobody needs it. */
+const knownOfText = new Set(["type", "text", "annotations", "logprobs", "parsed"]);
+const knownOfImage = new Set(["type", "image_url", "file_id", "detail"]);
+const knownOfAudio = new Set(["type", "input_audio"]);
+const knownOfFile = new Set(["type", "file_id", "file_data", "file_url", "filename"]);

@@ -124,23 +124,24 @@ function toSaidPart(part: Part): readonly object[] {
 }
 
 function toInputPart(part: Part): readonly object[] {
+  const added = part.type === "refusal" ? undefined : fieldsOf(part.extra, "responses");
   switch (part.type) {
     case "text":
-      return [toInputText(part.text)];
+      return [{ ...added, ...toInputText(part.text) }];
     case "refusal":
       return [toRefusalPart(part.text)];
     case "image": {
       const { url: image_url, fileId: file_id, detail = "auto" } = part;
-      return [{ type: "input_image", detail, image_url, file_id }];
+      return [{ ...added, type: "input_image", detail, image_url, file_id }];
     }
     case "audio":
-      return [{ type: "input_audio", input_audio: { data: part.data, format: part.format } }];
+      return [{ ...added, type: "input_audio", input_audio: { data: part.data, format: part.format } }];
     case "file": {
       const { fileId: file_id, name: filename, data: file_data, url: file_url } = part;
-      return [{ type: "input_file", file_id, filename, file_data, file_url }];
+      return [{ ...added, type: "input_file", file_id, filename, file_data, file_url }];
     }
     case "other":
-      return part.extra.dialect === "responses" ? [part.extra.fields] : [];
+      return added === undefined ? [] : [added];
   }
 }
 

@@ -243,7 +243,7 @@ test("items without a type are messages, and extra fields of this dialect are ke
         role: "assistant",
         phase: "commentary",
         content: [
-          { type: "output_text", text: "Hello", annotations: [], logprobs: [] },
+          { type: "output_text", text: "Hello", annotations: [], logprobs: [], parsed: { greeting: true } },
           { type: "refusal", refusal: "No." },
         ],
       },
@@ -251,12 +251,12 @@ test("items without a type are messages, and extra fields of this dialect are ke
   });
   assert.deepEqual(items, [
     { type: "message", role: "developer", content: "Be brief.", extra: undefined },
-    { type: "message", role: "user", content: [{ type: "text", text: "Hi" }], extra: undefined },
+    { type: "message", role: "user", content: [{ type: "text", text: "Hi", extra: undefined }], extra: undefined },
     {
       type: "message",
       role: "assistant",
       content: [
-        { type: "text", text: "Hello" },
+        { type: "text", text: "Hello", extra: undefined },
         { type: "refusal", text: "No." },
       ],
       extra: { dialect: "responses", fields: { phase: "commentary" } },
@@ -326,7 +326,7 @@ test("calls, their outputs and reasoning are read as items", () => {
       type: "tool-output",
       kind: "function",
       callId: "c",
-      output: [{ type: "text", text: "sunny" }],
+      output: [{ type: "text", text: "sunny", extra: undefined }],
       extra: undefined,
     },
     { type: "tool-call", kind: "custom", callId: "d", name: "patch", arguments: "*** Begin", extra: undefined },

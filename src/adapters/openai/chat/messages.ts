@@ -154,16 +154,17 @@ function writeContent(content: Content): string | unknown[] {
 }
 
 function writePart(part: Part): unknown {
+  const added = part.type === "refusal" ? undefined : fieldsOf(part.extra, "chat");
   switch (part.type) {
     case "text":
-      return { ...fieldsOf(part.extra, "chat"), type: "text", text: part.text };
+      return { ...added, type: "text", text: part.text };
     case "refusal":
       return { type: "refusal", refusal: part.text };
     case "image":
-      if (part.url === undefined) return { type: "file", file: { file_id: part.fileId } };
-      return { type: "image_url", image_url: { url: part.url, detail: part.detail } };
+      if (part.url === undefined) return { ...added, type: "file", file: { file_id: part.fileId } };
+      return { ...added, type: "image_url", image_url: { url: part.url, detail: part.detail } };
     case "audio":
-      return { type: "input_audio", input_audio: { data: part.data, format: part.format } };
+      return { ...added, type: "input_audio", input_audio: { data: part.data, format: part.format } };
     case "file":
       if (part.fileId === undefined && part.data === undefined) {
         throw new GatewayError(
@@ -172,9 +173,13 @@ function writePart(part: Part): unknown {
           { part },
         );
       }
-      return { type: "file", file: { file_id: part.fileId, file_data: part.data, filename: part.name } };
+      return {
+        ...added,
+        type: "file",
+        file: { file_id: part.fileId, file_data: part.data, filename: part.name },
+      };
     case "other":
-      return fieldsOf(part.extra, "chat") ?? refusePart(part);
+      return added ?? refusePart(part);
   }
 }
 

@@ -85,23 +85,24 @@ function writeContent(content: Content, role: Role): string | readonly unknown[]
 
 /** What the assistant said is output, even when sent back. */
 function writePart(part: Part, role: Role): unknown {
+  const added = part.type === "refusal" ? undefined : fieldsOf(part.extra, "responses");
   switch (part.type) {
     case "text": {
-      const extra = fieldsOf(part.extra, "responses");
-      if (role !== "assistant") return { ...extra, type: "input_text", text: part.text };
+      if (role !== "assistant") return { ...added, type: "input_text", text: part.text };
       const annotations = part.annotations?.map(writeAnnotation);
-      return { ...extra, type: "output_text", text: part.text, ...(annotations && { annotations }) };
+      return { ...added, type: "output_text", text: part.text, ...(annotations && { annotations }) };
     }
     case "refusal":
       // Only an assistant refuses here; tool output is text.
       if (role !== "assistant") return { type: "input_text", text: part.text };
       return { type: "refusal", refusal: part.text };
     case "image":
-      return { type: "input_image", image_url: part.url, file_id: part.fileId, detail: part.detail };
+      return { ...added, type: "input_image", image_url: part.url, file_id: part.fileId, detail: part.detail };
     case "audio":
-      return { type: "input_audio", input_audio: { data: part.data, format: part.format } };
+      return { ...added, type: "input_audio", input_audio: { data: part.data, format: part.format } };
     case "file":
       return {
+        ...added,
         type: "input_file",
         file_id: part.fileId,
         file_data: part.data,
@@ -109,7 +110,7 @@ function writePart(part: Part, role: Role): unknown {
         filename: part.name,
       };
     case "other":
-      return fieldsOf(part.extra, "responses") ?? refusePart(part);
+      return added ?? refusePart(part);
   }
 }
 
