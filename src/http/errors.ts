@@ -1,4 +1,5 @@
 /** Sends failures over HTTP: one shape on every path and status, even if no request could be read. */
+import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyReply } from "fastify";
 import { codeOf, type ErrorCode, GatewayError, toGatewayError, toWireError } from "../core/errors.ts";
@@ -70,6 +71,7 @@ export function answerTunnel(socket: Socket, requestId: string): void {
 }
 
 function answerBare(words: Words, socket: Socket, requestId: string): void {
+  if (carriesAnswer(socket)) return void socket.destroy();
   const error = new GatewayError(...words);
   const body = toBody(error);
   // Importing node:http loads all its exports, even fetch and WebSocket, which no start should wait for.
@@ -79,6 +81,13 @@ function answerBare(words: Words, socket: Socket, requestId: string): void {
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\nx-request-id: ${requestId}\r\n\r\n${body}`,
   );
   closeAfterReading(socket);
+}
+
+/** Whether part of an answer to an earlier request was sent: another inside it would be taken for the rest of it. */
+function carriesAnswer(socket: Socket): boolean {
+  // No public property says it; Node's own handler of such requests looks here too.
+  const { _httpMessage: answer } = socket as { readonly _httpMessage?: ServerResponse | null };
+  return answer?.headersSent === true;
 }
 
 const socketErrors = new Map<unknown, Words>([

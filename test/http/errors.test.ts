@@ -535,6 +535,24 @@ test("input that is not HTTP is answered in the common error format", async (con
   );
 });
 
+test("input that is not HTTP ends an answer that has begun, but is not answered inside it", async (context) => {
+  async function* endless(_turn: unknown, signal: AbortSignal) {
+    yield say("hi");
+    await once(signal, "abort");
+  }
+  const address = await createBox(context, endless).listen();
+  const socket = connect(Number(new URL(address).port), "127.0.0.1");
+  context.after(() => socket.destroy());
+  const body = JSON.stringify({ ...JSON.parse(hello), stream: true });
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nauthorization: ${authorization}\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  socket.once("data", () => socket.write("NONSENSE\r\n\r\n"));
+  const answer = await text(socket);
+  assert.match(answer, /^HTTP\/1\.1 200 [^]*"content":"hi"/);
+  assert.doesNotMatch(answer, /malformed_http/);
+});
+
 test("a CONNECT request is told that the gateway is not a proxy", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const answer = await exchange(
