@@ -6,11 +6,13 @@ import type { FastifyInstance } from "fastify";
 import { drainingError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Arrivals } from "./arrivals.ts";
+import type { Listener } from "./listener.ts";
 import type { Turns } from "./turns.ts";
 import type { WebSockets } from "./websocket.ts";
 
 export interface ClosingParts {
   readonly app: FastifyInstance;
+  readonly listener: Listener;
   readonly gateway: Pick<Gateway, "close">;
   readonly turns: Turns;
   readonly arrivals: Arrivals;
@@ -24,7 +26,7 @@ const arrivingMs = 500;
 
 /** Watches connections from now on; returns what closes them. */
 export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) => Promise<void> {
-  const { app, gateway, turns, arrivals, sockets } = parts;
+  const { app, listener, gateway, turns, arrivals, sockets } = parts;
   const silence = watchSilence(app.server);
   app.addHook("onResponse", (_request, _reply, done) => {
     // A connection kept alive after this answer would delay closing.
@@ -55,7 +57,7 @@ export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) =>
       setTimeout(cancelTurns, drainTimeoutMs),
       setTimeout(cut, drainTimeoutMs + cancelGraceMs),
     ];
-    await app.close();
+    await listener.close();
     for (const timer of timers) clearTimeout(timer);
   };
 }

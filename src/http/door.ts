@@ -13,12 +13,13 @@ import { sendError, translateError } from "./errors.ts";
 import { createHoldings, holdWhole } from "./held.ts";
 import { createJournal } from "./journal.ts";
 import type { DoorLog } from "./lines.ts";
+import { createListener } from "./listener.ts";
 import type { Metrics, MetricSources } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
 import { toPath } from "./paths.ts";
 import { addRoutes, createFindRoute } from "./router.ts";
 import { toRoutes } from "./routes.ts";
-import { createServer, listen } from "./server.ts";
+import { createServer } from "./server.ts";
 import { toRemarkHeaders } from "./send.ts";
 import { type Decisions, type SharedParts, toTerms } from "./terms.ts";
 import type { Tracer } from "./trace.ts";
@@ -115,6 +116,7 @@ export function createDoor(parts: DoorParts): Door {
 
   const { headersTimeoutMs } = settings.limits;
   const app = createServer({ headersTimeoutMs, newRequestId: () => newId("req"), isUpgrade: sockets.isUpgrade, fail });
+  const listener = createListener(app);
   const beginTogether = createCohort(createBurstWait(app.server));
   sockets.install(app);
   app.addHook("onRequest", begin);
@@ -123,11 +125,11 @@ export function createDoor(parts: DoorParts): Door {
     holdWhole(held, reply, payload);
     done(null, payload);
   });
-  const close = prepareClosing({ app, gateway, turns, arrivals, sockets });
+  const close = prepareClosing({ app, listener, gateway, turns, arrivals, sockets });
   addRoutes(app, routes);
 
   return {
-    listen: () => listen(app, settings),
+    listen: () => listener.listen(settings),
     change(decisions) {
       terms = toTerms(decisions, lasting);
     },

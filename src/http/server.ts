@@ -1,11 +1,8 @@
 /** The HTTP server behind the door: Fastify, set to leave bodies, schemas and bad requests to us. */
-import { chmodSync, lstatSync, rmSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
-import { connect } from "node:net";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { answerMalformed, answerTunnel } from "./errors.ts";
 import { toRouteUrl } from "./paths.ts";
-import type { HttpSettings } from "./settings.ts";
 
 export interface ServerParts {
   readonly headersTimeoutMs: number;
@@ -55,25 +52,4 @@ const noted = ["terms", "route", "token", "about", "failure", "firstByte", "usag
 /** Keeps Fastify from loading its schema compilers: no route has a schema. */
 function compileNothing(): never {
   throw new Error("a route has a schema, which nothing compiles");
-}
-
-/** Accepts connections; returns the address. */
-export async function listen(app: FastifyInstance, { bind, port, socketMode }: HttpSettings): Promise<string> {
-  if (!bind.startsWith("unix:")) return app.listen({ host: bind, port, backlog: 4096 });
-  const path = bind.slice("unix:".length);
-  await removeDeadSocket(path);
-  await app.listen({ path });
-  chmodSync(path, socketMode); // whoever connected before still needs a token
-  return bind;
-}
-
-/** Clears a socket that a killed process left behind. Leaves alone anything else, or one in use: listening reports it. */
-async function removeDeadSocket(path: string): Promise<void> {
-  // A plain file refuses connections too.
-  if (lstatSync(path, { throwIfNoEntry: false })?.isSocket() !== true) return;
-  const { promise: isDead, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect(path, () => resolve(false));
-  socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
-  if (await isDead) rmSync(path, { force: true });
-  socket.destroy();
 }

@@ -1,0 +1,77 @@
+/** Where the server listens: at an address, at every address of `localhost`, or on a unix socket. */
+import { promises as dns } from "node:dns";
+import { once } from "node:events";
+import { chmodSync, lstatSync, rmSync } from "node:fs";
+import { type AddressInfo, connect, createServer, type Server } from "node:net";
+import type { FastifyInstance } from "fastify";
+import { codeOf } from "../core/errors.ts";
+import type { HttpSettings } from "./settings.ts";
+
+export interface Listener {
+  /** Accepts connections; returns the address. */
+  listen(settings: Pick<HttpSettings, "bind" | "port" | "socketMode">): Promise<string>;
+  /** Accepts no more, and waits until every connection is closed. */
+  close(): Promise<void>;
+}
+
+/** Connections that may wait to be accepted. */
+const backlog = 4096;
+
+export function createListener(app: FastifyInstance): Listener {
+  /** Listeners at further addresses, which hand their connections to the one server. */
+  const others: Server[] = [];
+
+  async function listenToo(host: string): Promise<void> {
+    const { port } = app.server.address() as AddressInfo;
+    // As the server itself would accept them.
+    const other = createServer({ allowHalfOpen: true, noDelay: true });
+    other.on("connection", (socket) => app.server.emit("connection", socket));
+    other.listen({ host, port, backlog });
+    try {
+      await once(other, "listening");
+      others.push(other);
+    } catch (thrown) {
+      // A machine may know the name for an address that it does not have.
+      if (!absentCodes.has(codeOf(thrown))) throw thrown;
+    }
+  }
+
+  return {
+    async listen({ bind, port, socketMode }) {
+      if (bind.startsWith("unix:")) {
+        const path = bind.slice("unix:".length);
+        await removeDeadSocket(path);
+        await app.listen({ path });
+        chmodSync(path, socketMode); // whoever connected before still needs a token
+        return bind;
+      }
+      // Given the name, Fastify would make a server for each address, of which it closes only one with care.
+      const [host = bind, ...more] = bind === "localhost" ? await findAddresses(bind) : [bind];
+      const address = await app.listen({ host, port, backlog });
+      for (const other of more) await listenToo(other);
+      return address;
+    },
+    async close() {
+      await Promise.all([app.close(), ...others.map((other) => new Promise((resolve) => other.close(resolve)))]);
+    },
+  };
+}
+
+const absentCodes: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
+
+/** IPv4 comes first: every machine has it. */
+async function findAddresses(name: string): Promise<readonly string[]> {
+  const found = await dns.lookup(name, { all: true, order: "ipv4first" });
+  return found.map(({ address }) => address);
+}
+
+/** Clears a socket that a killed process left behind. Leaves alone anything else, or one in use: listening reports it. */
+async function removeDeadSocket(path: string): Promise<void> {
+  // A plain file refuses connections too.
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSocket() !== true) return;
+  const { promise: isDead, resolve } = Promise.withResolvers<boolean>();
+  const socket = connect(path, () => resolve(false));
+  socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
+  if (await isDead) rmSync(path, { force: true });
+  socket.destroy();
+}
