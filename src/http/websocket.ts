@@ -5,7 +5,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type * as ws from "ws";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Token } from "./auth.ts";
-import { answerMalformed } from "./errors.ts";
 import { toRouteUrl } from "./paths.ts";
 import { createTally } from "./tally.ts";
 import type { Terms } from "./terms.ts";
@@ -66,9 +65,8 @@ export function createWebSockets(current: () => Terms): WebSockets {
     },
     accept(request, reply) {
       check(request, reply);
-      reply.hijack();
       const { raw: incoming } = request;
-      const server = createUpgrader(request, current().limits.maxBodyBytes);
+      const server = createUpgrader(reply, current().limits.maxBodyBytes);
       server.handleUpgrade(incoming, incoming.socket, heads.get(incoming) ?? Buffer.alloc(0), (socket) => {
         request.isUpgraded = true;
         // On a protocol violation, the library closes with the right code before it emits this.
@@ -82,6 +80,7 @@ export function createWebSockets(current: () => Terms): WebSockets {
           owners.add(owner, -1);
         });
       });
+      reply.hijack();
     },
     count: () => connections.size,
     retire() {
@@ -118,12 +117,15 @@ function route(app: FastifyInstance, incoming: IncomingMessage): void {
 
 const require = createRequire(import.meta.url);
 
-/** Loads the library on the first connection. */
-function createUpgrader({ id, raw: incoming }: FastifyRequest, maxPayload: number): ws.WebSocketServer {
+/** Accepts one upgrade, or throws if it is malformed. Loads the library on the first one. */
+function createUpgrader(reply: FastifyReply, maxPayload: number): ws.WebSocketServer {
   const { WebSocketServer } = require("ws") as typeof ws;
   const server = new WebSocketServer({ noServer: true, clientTracking: false, autoPong: false, maxPayload });
-  server.on("headers", (headers) => void headers.push(`x-request-id: ${id}`));
-  server.on("wsClientError", (error) => answerMalformed(error, incoming.socket, id));
+  server.on("headers", (headers) => void headers.push(`x-request-id: ${reply.request.id}`));
+  server.on("wsClientError", ({ message }) => {
+    reply.header("sec-websocket-version", "13");
+    throw new GatewayError("malformed_http", `This WebSocket handshake cannot be accepted: ${message}.`);
+  });
   return server;
 }
 

@@ -54,10 +54,16 @@ test("a GET without an upgrade is not allowed, and other upgrades are ignored", 
   assert.equal(statusCode, 200);
 });
 
-test("a malformed upgrade is refused in the common error format", async (context) => {
-  const address = await createBox(context, []).listen();
-  const key = "sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-  for (const fields of ["connection: upgrade\r\n", `connection: close\r\n${key}`]) {
+test("a malformed upgrade is refused in the common error format, and logged so", async (context) => {
+  const box = createBox(context, []);
+  const address = await box.listen();
+  const key = "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+  const malformed = [
+    { fields: `connection: close\r\n${key}sec-websocket-version: 13\r\n`, said: "An upgrade needs the header" },
+    { fields: "connection: upgrade\r\n", said: "Sec-WebSocket-Key" },
+    { fields: `connection: upgrade\r\n${key}sec-websocket-version: 7\r\n`, said: "Sec-WebSocket-Version" },
+  ];
+  for (const { fields, said } of malformed) {
     const socket = connect(Number(new URL(address).port), "127.0.0.1");
     context.after(() => socket.destroy());
     socket.write(
@@ -65,8 +71,13 @@ test("a malformed upgrade is refused in the common error format", async (context
     );
     let text = "";
     for await (const chunk of socket) text += String(chunk);
-    assert.match(text, /^HTTP\/1\.1 400 .*"code":"malformed_http"/s);
+    assert.match(text, new RegExp(`^HTTP/1\\.1 400 .*${said}.*"code":"malformed_http"`, "s"));
+    assert.equal(/^sec-websocket-version: 13\r$/m.test(text), said !== "An upgrade needs the header");
   }
+  assert.deepEqual(
+    box.logged.map(({ fields }) => ("status" in fields && "code" in fields ? [fields.status, fields.code] : fields)),
+    malformed.map(() => [400, "malformed_http"]),
+  );
 });
 
 test("an upgrade behind a request that is still being answered ends the connection, and the turn with it", async (context) => {
