@@ -3,6 +3,7 @@ import type { FastifyRequest, onRequestHookHandler } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import { checkToken, opensAny, type Token } from "./auth.ts";
 import { applyCors } from "./cors.ts";
+import { isWellFormed } from "./paths.ts";
 import { requireRoute, type FindRoute, isOperators } from "./router.ts";
 
 declare module "fastify" {
@@ -15,9 +16,7 @@ declare module "fastify" {
 /** Who calls is settled first: a caller without a token does not learn which routes there are. */
 export function createAdmission(find: FindRoute): onRequestHookHandler {
   return (request, reply, done) => {
-    if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
-      throw new GatewayError("malformed_http", "A request needs the header 'Host'.");
-    }
+    checkForm(request);
     if (applyCors(request, reply)) return;
     const { route, terms } = request;
     const needsToken = route?.endpoints.length !== 0;
@@ -32,6 +31,13 @@ export function createAdmission(find: FindRoute): onRequestHookHandler {
     if (needsNoBody !== true) checkLength(request);
     done();
   };
+}
+
+function checkForm({ headers, originalUrl, raw }: FastifyRequest): void {
+  if (headers.host === undefined && raw.httpVersion === "1.1") {
+    throw new GatewayError("malformed_http", "A request needs the header 'Host'.");
+  }
+  if (!isWellFormed(originalUrl)) throw new GatewayError("malformed_http", "The URL is malformed.");
 }
 
 /** Whether the rate limit applies: not where the operator may look, so that an overload can still be observed. */

@@ -48,7 +48,6 @@ const frameworkErrors = new Map<unknown, Words>([
     "FST_ERR_CTP_EMPTY_TYPE",
     ["unsupported_media_type", "The body has no content type: send the header 'Content-Type: application/json'."],
   ],
-  ["FST_ERR_BAD_URL", ["malformed_http", "The URL is malformed."]],
 ]);
 
 /** Answers on the bare socket what is not an HTTP request. */

@@ -1,11 +1,21 @@
 /** Request targets: without the host that some clients put in front, and with aliases of the routes under `/v1`. */
-import { GatewayError } from "../core/errors.ts";
 import type { Protocol } from "../core/ports.ts";
 import { isObject } from "../protocols/fields.ts";
 
 /** A target without its host: clients that take us for a proxy send it, and servers must accept it (RFC 9112, 3.2.2). */
 export function toTarget(url = ""): string {
   return url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?]*\/?/i, "/");
+}
+
+/** Whether every `%` in a URL's path belongs to a character. */
+export function isWellFormed(url: string): boolean {
+  if (!url.includes("%")) return true;
+  try {
+    decodeURI(toPath(url));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The path of a target. */
@@ -29,16 +39,9 @@ export function forDeployment(url: string, protocol: Protocol): Protocol {
   const target = toTarget(url);
   const deployment = target.startsWith("/openai/") ? way.exec(target)?.[1] : undefined;
   if (deployment === undefined) return protocol;
-  const model = decode(deployment);
+  // Admission has refused what cannot be decoded.
+  const model = decodeURIComponent(deployment);
   return {
     parse: (body, owner) => protocol.parse(isObject(body) ? { ...body, model } : body, owner),
   };
-}
-
-function decode(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    throw new GatewayError("malformed_http", "The URL is malformed.");
-  }
 }

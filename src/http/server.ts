@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { answerMalformed, answerTunnel } from "./errors.ts";
-import { toRouteUrl } from "./paths.ts";
+import { isWellFormed, toRouteUrl } from "./paths.ts";
 
 export interface ServerParts {
   readonly headersTimeoutMs: number;
@@ -28,10 +28,10 @@ export function createServer({ headersTimeoutMs, newRequestId, isUpgrade, fail }
     routerOptions: { maxParamLength: Number.MAX_SAFE_INTEGER }, // Node limits URLs with the headers
     forceCloseConnections: "idle",
     return503OnClosing: false,
-    rewriteUrl: ({ url }) => toRouteUrl(url),
+    // One that cannot be decoded leads nowhere, and is refused at admission.
+    rewriteUrl: ({ url = "" }) => (isWellFormed(url) ? toRouteUrl(url) : "/"),
     genReqId: newRequestId,
     clientErrorHandler: (error, socket) => answerMalformed(error, socket, newRequestId()),
-    frameworkErrors: (error, request, reply) => fail(error, request as FastifyRequest, reply as FastifyReply),
   });
   app.removeAllContentTypeParsers();
   // The route that wants a body reads it, so that a bad one leaves the connection usable.

@@ -705,14 +705,25 @@ test("a request without Host, or with an unknown Expect, gets an ordinary answer
   assert.match(strange, /^HTTP\/1\.1 200 [^]*"status":"ok"/);
 });
 
-test("a malformed URL is answered with a request id", async (context) => {
-  const address = await createBox(context, [say("hi")]).listen();
-  const answer = await exchange(
-    context,
-    address,
-    `GET /%zz HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\nconnection: close\r\n\r\n`,
+test("a malformed URL is refused and logged like any request", async (context) => {
+  const box = createBox(context, [say("hi")]);
+  const address = await box.listen();
+  const malformed = [
+    { path: "/%zz", route: "/%zz" },
+    { path: "/v1/models/%ff?x=1", route: "/v1/models/*" },
+    { path: "/openai/deployments/%ff/chat/completions", route: "/v1/chat/completions" },
+  ];
+  for (const { path } of malformed) {
+    const answer = await exchange(context, address, `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+    assert.match(
+      answer,
+      /^HTTP\/1\.1 400 [^]*x-request-id: req_[^]*cache-control: no-store[^]*"code":"malformed_http"/,
+    );
+  }
+  assert.deepEqual(
+    box.logged.map(({ fields }) => ("code" in fields && "path" in fields ? [fields.code, fields.path] : fields)),
+    malformed.map(({ route }) => ["malformed_http", route]),
   );
-  assert.match(answer, /^HTTP\/1\.1 400 [^]*x-request-id: req_[^]*"code":"malformed_http"/);
 });
 
 test("a message with too many calls is refused with their number", async (context) => {
