@@ -115,7 +115,13 @@ export function createDoor(parts: DoorParts): Door {
   }
 
   const { headersTimeoutMs } = settings.limits;
-  const app = createServer({ headersTimeoutMs, newRequestId: () => newId("req"), isUpgrade: sockets.isUpgrade, fail });
+  const app = createServer({
+    headersTimeoutMs,
+    newRequestId: () => newId("req"),
+    isUpgrade: sockets.isUpgrade,
+    fail,
+    refused: journal.refuse,
+  });
   const listener = createListener(app);
   const beginTogether = createCohort(createBurstWait(app.server));
   sockets.install(app);

@@ -50,27 +50,38 @@ const frameworkErrors = new Map<unknown, Words>([
   ],
 ]);
 
-/** Answers on the bare socket what is not an HTTP request. */
-export function answerMalformed(failure: Error & { code?: string }, socket: Socket, requestId: string): void {
+/** Answers on the bare socket what is not an HTTP request. Returns what it has said, unless it was about a request. */
+export function answerMalformed(
+  failure: Error & { code?: string },
+  socket: Socket,
+  requestId: string,
+): GatewayError | undefined {
   // Node reports each chunk it cannot parse: a client that was answered and still sends is waited for.
-  if (socket.writableEnded && failure.code !== "ECONNRESET") return;
-  if (failure.code === "ECONNRESET" || socket.destroyed || !socket.writable) return void socket.destroy();
-  answerBare(socketErrors.get(failure.code) ?? malformed, socket, requestId);
+  if (socket.writableEnded && failure.code !== "ECONNRESET") return undefined;
+  const isGone = failure.code === "ECONNRESET" || socket.destroyed || !socket.writable;
+  if (!isGone) return answerBare(socketErrors.get(failure.code) ?? malformed, socket, requestId);
+  socket.destroy();
+  return undefined;
 }
 
-/** Answers CONNECT, which Node leaves to us: the client takes us for a proxy. */
-export function answerTunnel(socket: Socket, requestId: string): void {
+/** Answers CONNECT, which Node leaves to us, in the same way: the client takes us for a proxy. */
+export function answerTunnel(socket: Socket, requestId: string): GatewayError | undefined {
   // Nobody else handles its errors now.
   socket.on("error", () => {});
-  answerBare(
+  return answerBare(
     ["malformed_http", "The gateway is not a proxy, so it does not support CONNECT. Send the request itself."],
     socket,
     requestId,
   );
 }
 
-function answerBare(words: Words, socket: Socket, requestId: string): void {
-  if (carriesAnswer(socket)) return void socket.destroy();
+function answerBare(words: Words, socket: Socket, requestId: string): GatewayError | undefined {
+  const answer = answerOn(socket);
+  // Inside an answer that has begun, it would be taken for the rest of it.
+  if (answer?.headersSent) {
+    socket.destroy();
+    return undefined;
+  }
   const error = new GatewayError(...words);
   const body = toBody(error);
   // Importing node:http loads all its exports, even fetch and WebSocket, which no start should wait for.
@@ -80,13 +91,15 @@ function answerBare(words: Words, socket: Socket, requestId: string): void {
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\nx-request-id: ${requestId}\r\n\r\n${body}`,
   );
   closeAfterReading(socket);
+  // Half a request is one too, and has its own line in the log.
+  return answer === undefined ? error : undefined;
 }
 
-/** Whether part of an answer to an earlier request was sent: another inside it would be taken for the rest of it. */
-function carriesAnswer(socket: Socket): boolean {
+/** The answer to the request that is in progress on a socket, if any. */
+function answerOn(socket: Socket): ServerResponse | undefined {
   // No public property says it; Node's own handler of such requests looks here too.
   const { _httpMessage: answer } = socket as { readonly _httpMessage?: ServerResponse | null };
-  return answer?.headersSent === true;
+  return answer ?? undefined;
 }
 
 const socketErrors = new Map<unknown, Words>([

@@ -40,6 +40,8 @@ export interface Journal {
   begin(request: FastifyRequest, method: string): Span | undefined;
   /** Writes the line of one turn of a connection. */
   write(entry: Entry): void;
+  /** Writes the line of what was refused before it was a request. */
+  refuse(error: GatewayError, requestId: string, address: string | undefined): void;
   /**
    * Remembers a failure for that line; one that is not the caller's gets a line of its own, with its cause. A store in
    * trouble or an overload fails every request alike, and is logged once a minute: the log may be on the disk that is
@@ -109,6 +111,10 @@ export function createJournal(
           ms: reply.elapsedTime,
         });
       });
+    },
+    refuse({ status, code }, requestId, address) {
+      count("unknown", status, 0);
+      log.info({ requestId, status, address, code }, "request");
     },
     report(error, record) {
       record.failure = error;

@@ -1,7 +1,10 @@
 /** The HTTP server behind the door: Fastify, set to leave bodies, schemas and bad requests to us. */
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { GatewayError } from "../core/errors.ts";
 import { answerMalformed, answerTunnel } from "./errors.ts";
+import type { Journal } from "./journal.ts";
 import { isWellFormed, toRouteUrl } from "./paths.ts";
 
 export interface ServerParts {
@@ -11,9 +14,20 @@ export interface ServerParts {
   readonly isUpgrade: (incoming: IncomingMessage) => boolean;
   /** Answers with what went wrong. */
   readonly fail: (thrown: unknown, request: FastifyRequest, reply: FastifyReply) => void;
+  /** Told of what was refused before it was a request. */
+  readonly refused: Journal["refuse"];
 }
 
-export function createServer({ headersTimeoutMs, newRequestId, isUpgrade, fail }: ServerParts): FastifyInstance {
+export function createServer(parts: ServerParts): FastifyInstance {
+  const { headersTimeoutMs, newRequestId, isUpgrade, fail, refused } = parts;
+
+  function refuse(socket: Socket, answer: (requestId: string) => GatewayError | undefined): void {
+    const requestId = newRequestId();
+    const error = answer(requestId);
+    // A connection that was opened in advance and never used has asked for nothing.
+    if (error !== undefined && socket.bytesRead > 0) refused(error, requestId, socket.remoteAddress);
+  }
+
   const app = fastify({
     logger: false,
     http: {
@@ -31,7 +45,7 @@ export function createServer({ headersTimeoutMs, newRequestId, isUpgrade, fail }
     // One that cannot be decoded leads nowhere, and is refused at admission.
     rewriteUrl: ({ url = "" }) => (isWellFormed(url) ? toRouteUrl(url) : "/"),
     genReqId: newRequestId,
-    clientErrorHandler: (error, socket) => answerMalformed(error, socket, newRequestId()),
+    clientErrorHandler: (error, socket) => refuse(socket, (id) => answerMalformed(error, socket, id)),
   });
   app.removeAllContentTypeParsers();
   // The route that wants a body reads it, so that a bad one leaves the connection usable.
@@ -42,7 +56,7 @@ export function createServer({ headersTimeoutMs, newRequestId, isUpgrade, fail }
   for (const expectation of ["checkExpectation", "checkContinue"]) {
     app.server.on(expectation, (request, response) => app.server.emit("request", request, response));
   }
-  app.server.on("connect", ({ socket }) => answerTunnel(socket, newRequestId()));
+  app.server.on("connect", ({ socket }) => refuse(socket, (id) => answerTunnel(socket, id)));
   return app;
 }
 

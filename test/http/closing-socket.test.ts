@@ -50,6 +50,7 @@ async function connectTo(context: TestContext, headersTimeoutMs = 60_000) {
     newRequestId: () => "req_1",
     isUpgrade: () => false,
     fail: () => assert.fail("no request may get this far"),
+    refused() {},
   });
   await app.listen({ port: 0, host: "127.0.0.1" });
   const { port } = app.server.address() as AddressInfo;

@@ -705,6 +705,27 @@ test("a request without Host, or with an unknown Expect, gets an ordinary answer
   assert.match(strange, /^HTTP\/1\.1 200 [^]*"status":"ok"/);
 });
 
+test("what is refused before it is a request has its line in the log too", async (context) => {
+  const box = createBox(context, [say("hi")], { limits: { headersTimeoutMs: 50 } });
+  const address = await box.listen();
+  const refused = [
+    { sent: "NONSENSE\r\n\r\n", status: 400, code: "malformed_http" },
+    { sent: "CONNECT x:1 HTTP/1.1\r\nhost: x:1\r\n\r\n", status: 400, code: "malformed_http" },
+    { sent: `GET / HTTP/1.1\r\nx-long: ${"a".repeat(20_000)}\r\n\r\n`, status: 431, code: "headers_too_large" },
+    { sent: "GET / HTTP/1.1\r\n", status: 408, code: "request_timeout" },
+  ];
+  const answers = await Promise.all(refused.map(({ sent }) => exchange(context, address, sent)));
+  assert.match(await exchange(context, address, ""), /^HTTP\/1\.1 408 /);
+  const lines = answers.map((answer, index) => ({
+    requestId: /x-request-id: (.*)\r/.exec(answer)?.[1],
+    status: refused[index]?.status,
+    address: "127.0.0.1",
+    code: refused[index]?.code,
+  }));
+  // In any order, and none for the connection that was never used.
+  assert.deepEqual(new Set(box.logged.map(({ fields }) => fields)), new Set(lines));
+});
+
 test("a malformed URL is refused and logged like any request", async (context) => {
   const box = createBox(context, [say("hi")]);
   const address = await box.listen();
