@@ -148,6 +148,8 @@ export function createGateway(parts: GatewayParts): Gateway {
   const liveTurns = createLiveTurns(limits, { now, observer });
   const remoteTurns = createRemoteTurns({ store, now });
   store.peers?.onCancel((turnId) => liveTurns.cancel(turnId, cancelledError()));
+  const inUse = () => new Set(open.values().flatMap((ids) => ids));
+  const tellUse = store.peers?.shareUse(inUse);
   const beginStored = createBeginStored({ store, remoteTurns, begin, now });
   const keyed = createKeyed({ store, liveTurns, remoteTurns, begin, beginStored, resolve, limits, now });
 
@@ -178,6 +180,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     try {
       const place = await findPlace(placing, ask, caller, whenLeft);
       open.set(over.promise, idsOf(place));
+      tellUse?.();
       caller.stands?.();
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
@@ -264,7 +267,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     ...createRecall({ store, liveTurns, remoteTurns }),
     conversations: createConversations({ ...placing, limits, now }),
     load: () => ({ waiting: queue.waiting(), live: liveTurns.count() }),
-    inUse: () => new Set(open.values().flatMap((ids) => ids)),
+    inUse,
     forgetOld: () => keyed.forgetOld(),
     async endLeft(before) {
       const isOld = (createdAt: Date) => before === undefined || createdAt < before;

@@ -19,6 +19,11 @@ export interface Peers {
   subscribe(name: string, signal: AbortSignal): Events;
   /** Asks for a turn to be cancelled, and waits until its name is free, but not for long: its gateway may be gone. */
   cancel(name: string, turnId: string): Promise<void>;
+  /**
+   * Tells the others what running turns here continue, so that none of them prunes it: all of it now and then, and soon
+   * after the returned function is called. Ids that are no longer in use are forgotten a moment later.
+   */
+  shareUse(inUse: () => ReadonlySet<string>): () => void;
   /** Reports the turns that others want cancelled. */
   onCancel(listener: (turnId: string) => void): void;
 }

@@ -63,7 +63,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
     const search = createSearch(access);
     const deletion = createDeletion(access);
     const retries = createRetries();
-    const peers = createPeers(access, connection, times);
+    const peers = createPeers(access, connection, lease, times);
     return {
       ...search,
       peers,

@@ -45,6 +45,7 @@ export function createPeerStores(): () => PeerStore {
         const leave = await queue.enter(name, new AbortController().signal);
         leave();
       },
+      shareUse: () => () => {},
       onCancel(onCancelled) {
         listener = onCancelled;
         listeners.add(onCancelled);

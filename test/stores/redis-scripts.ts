@@ -95,6 +95,16 @@ export function describeScripts(server: () => RedisServer): void {
       assert.match(await run("leaves", scripts.removeLeaves, "", second!.id, first!.id), /^\*3\r\n:2\r\n:2\r\n/);
     });
 
+    test("do not delete a sessionless turn that a gateway has told to be in use by now", async (context) => {
+      const store = await open(context, "using");
+      const [first, second] = await keepLoose(store, 2, new Date(0));
+      await run("using", scripts.renew, "gateway:1", "10000");
+      await run("using", scripts.tellUse, "gateway:1", JSON.stringify([first!.id]));
+      assert.match(await run("using", scripts.removeLeaves, "", second!.id, first!.id), /^\*3\r\n:1\r\n:1\r\n/);
+      await run("using", scripts.tellUse, "gateway:1", "[]");
+      assert.match(await run("using", scripts.removeLeaves, "", first!.id), /^\*3\r\n:1\r\n:1\r\n/);
+    });
+
     test("show nothing of a session that is being deleted", async (context) => {
       const store = await open(context, "doomed");
       const key = { key: "key", fingerprint: "print" };

@@ -9,6 +9,7 @@ import { describePeers } from "./redis-peers.ts";
 import { describeOperator } from "./redis-operator.ts";
 import { describeProperty } from "./redis-property.ts";
 import { describeScripts } from "./redis-scripts.ts";
+import { describeUses } from "./redis-uses.ts";
 import { type RedisServer, startRedis, whyNoRedis } from "./redis-server.ts";
 
 describe("Redis", { skip: whyNoRedis() ?? false }, () => {
@@ -31,6 +32,7 @@ describe("Redis", { skip: whyNoRedis() ?? false }, () => {
     describeProperty,
     describeAlike,
     describeScripts,
+    describeUses,
   ]) {
     describePart(() => server);
   }

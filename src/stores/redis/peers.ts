@@ -5,10 +5,11 @@ import type { Event } from "../../core/event.ts";
 import type { Peers } from "../../core/peers.ts";
 import type { Access } from "./access.ts";
 import type { Connection } from "./connection.ts";
-import type { LeaseTimes } from "./lease.ts";
+import type { Lease, LeaseTimes } from "./lease.ts";
 import { type Names, createNames } from "./names.ts";
 import { toList, toTexts } from "./script.ts";
 import * as scripts from "./scripts.ts";
+import { createUses } from "./uses.ts";
 
 export interface RedisPeers extends Peers, Pick<Names, "isOurs" | "renew"> {
   /** Listens to the others from now on. */
@@ -17,9 +18,15 @@ export interface RedisPeers extends Peers, Pick<Names, "isOurs" | "renew"> {
   close(): Promise<void>;
 }
 
-export function createPeers(access: Access, connection: Connection, { leaseMs, renewMs }: LeaseTimes): RedisPeers {
+export function createPeers(
+  access: Access,
+  connection: Connection,
+  lease: Lease,
+  { leaseMs, renewMs }: LeaseTimes,
+): RedisPeers {
   /** How much was published under each name. */
   const published = new Map<string, { readonly events: number; readonly characters: number }>();
+  const uses = createUses(connection, lease);
   const { enter, isOurs, renew, wakeFirst, releaseAll } = createNames(access, connection, leaseMs, (words) => {
     published.delete(words);
   });
@@ -54,7 +61,11 @@ export function createPeers(access: Access, connection: Connection, { leaseMs, r
   return {
     enter,
     isOurs,
-    renew,
+    shareUse: uses.shareUse,
+    renew() {
+      renew();
+      uses.renew();
+    },
     publish(words, events) {
       const before = published.get(words) ?? { events: 0, characters: 0 };
       const text = JSON.stringify([before.events, events] satisfies PublishedBatch);
@@ -101,7 +112,10 @@ export function createPeers(access: Access, connection: Connection, { leaseMs, r
         [access.key("freed")]: wakeFirst,
         [calledOff]: (turnId) => listeners.forEach((listener) => listener(turnId)),
       }),
-    close: releaseAll,
+    close() {
+      uses.close();
+      return releaseAll();
+    },
   };
 }
 

@@ -118,10 +118,17 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
    * left, or will, or so many have come that one may.
    */
   async function reexamine(tree: Removing, before: number, inUse: InUse): Promise<Removing | undefined> {
-    if (before < tree.before || !tree.ids.isDisjointFrom(inUse())) return undefined;
+    if (before < tree.before) return undefined;
     const [count, parents] = toList(await access.read(scripts.parentsBehind, tree.counted));
-    const isContinued = parents === undefined || toTexts(parents).some((id) => tree.ids.has(id));
+    const isUsed = !tree.ids.isDisjointFrom(await readUse(inUse));
+    const isContinued = isUsed || parents === undefined || toTexts(parents).some((id) => tree.ids.has(id));
     return isContinued ? undefined : { ...tree, counted: String(count) };
+  }
+
+  /** What running turns continue, of this gateway and of the others. */
+  async function readUse(inUse: InUse): Promise<ReadonlySet<string>> {
+    const told = toTexts(await access.read(scripts.readUse));
+    return new Set([...told, ...inUse()]);
   }
 
   /** All of a tree, parents first, or none of it if anything in it is new or in use. */
@@ -135,7 +142,7 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
       for (const id of ids) seen.push(id);
       if (runs || newest >= before) return { idle: [], looked: seen.length };
     }
-    const used = inUse();
+    const used = await readUse(inUse);
     if (seen.some((id) => used.has(id))) return { idle: [], looked: seen.length };
     return { idle: seen, looked: seen.length };
   }

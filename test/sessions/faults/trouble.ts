@@ -117,6 +117,7 @@ const immediate: readonly (keyof SessionStore | keyof Peers)[] = [
   "close",
   "publish",
   "subscribe",
+  "shareUse",
   "onCancel",
 ];
 const untouched = new Set<string>(immediate);

@@ -11,5 +11,7 @@ return 1
 `);
 
 export const release = plain(String.raw`
-return call('DEL', P .. 'lease:' .. string.match(ARGV[1], '^(.+):%d+$'))
+local name = string.match(ARGV[1], '^(.+):%d+$')
+call('HDEL', P .. 'used', name)
+return call('DEL', P .. 'lease:' .. name)
 `);

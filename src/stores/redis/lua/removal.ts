@@ -1,5 +1,6 @@
 /** The Lua that deletes, a bounded number at a time. */
 import { look, release } from "../script.ts";
+import { usedIds } from "./tree.ts";
 
 export const deleteTurn = release(String.raw`
 local id = ARGV[3]
@@ -39,9 +40,12 @@ if isGone then call('SREM', P .. 'doomed', id) end
 return { count, isGone and 1 or 0, call('INCR', P .. 'changes') }
 `);
 
-/** What the last arguments name stays, because running turns continue it. */
-const keepUsed = (from: number) => String.raw`
-local isUsed, used = {}, #ARGV - ${from - 1}
+/** What running turns continue stays: what the last arguments name, and what any gateway has told. */
+const keepUsed = (from: number | string) => String.raw`
+${usedIds}
+local isUsed, told = {}, usedIds()
+local used = #told + #ARGV + 1 - ${from}
+for _, id in ipairs(told) do isUsed[id] = true end
 for at = ${from}, #ARGV do isUsed[ARGV[at]] = true end
 `;
 
@@ -165,8 +169,9 @@ end
 return { count, parents }
 `);
 
-/** Deletes turns outside of sessions, leaves first, up to one still followed. Returns how many are gone, and went. */
+/** Deletes turns outside of sessions, leaves first, up to one followed or in use. Returns how many are gone, and went. */
 export const removeLeaves = release(String.raw`
+${keepUsed("#ARGV + 1")}
 local gone, removed = 0, 0
 local function isFollowed(id)
   for _, childId in ipairs(childrenOf(id)) do
@@ -176,7 +181,7 @@ local function isFollowed(id)
 end
 for at = 2, #ARGV do
   local turn = readTurn(ARGV[at])
-  if turn and isFollowed(ARGV[at]) then break end
+  if turn and (isUsed[ARGV[at]] or isFollowed(ARGV[at])) then break end
   if turn then
     removeTurn(ARGV[at], '', {})
     removed = removed + 1

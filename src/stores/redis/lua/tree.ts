@@ -15,6 +15,7 @@
  * - `ends`: the numbers of turns with which a thread may end besides its session's tip, by the time of their creation.
  *   Whatever may turn a turn into an end notes it; whether something follows by now is checked when it is old.
  * - `doomed`: sessions that are deleted already, but some of their turns are not.
+ * - `used`: a hash of gateways to the ids, as a JSON array, of the sessions and turns that their running turns continue.
  * - `lease:<gateway>`: it is alive. `held:<name>`, `line:<name>`, `seen:<name>`, `told:<name>`: see `names.ts`.
  * - `count` numbers turns and sessions; `changes` counts whatever invalidates a cached turn.
  */
@@ -71,6 +72,21 @@ local function tellTurn(id)
   local turn = call('HMGET', turnKey(id), 'm', 'i', 'o', 't', 'p', 'n')
   table.insert(turn, 1, id)
   return turn
+end
+`;
+
+/** What running turns of all gateways continue. One that is gone could not forget its own. */
+export const usedIds = String.raw`
+local function usedIds()
+  local ids, found = {}, call('HGETALL', P .. 'used')
+  for at = 1, #found, 2 do
+    if call('EXISTS', P .. 'lease:' .. found[at]) == 1 then
+      for _, id in ipairs(cjson.decode(found[at + 1])) do ids[#ids + 1] = id end
+    else
+      call('HDEL', P .. 'used', found[at])
+    end
+  end
+  return ids
 end
 `;
 
