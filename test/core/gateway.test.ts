@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
+import type { Event } from "../../src/core/event.ts";
 import type { Caller, Gateway, Reply } from "../../src/core/gateway.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { SessionStore } from "../../src/core/store.ts";
@@ -389,6 +390,16 @@ test("a reply that is never read lets the next turn proceed once it is returned"
   const unread = await ask({}, { hint: "user:u" });
   await unread.events.return();
   await talk({}, { hint: "user:u" });
+});
+
+test("a stored turn lets the next one proceed, however long its caller takes to read its end", async () => {
+  const { ask, talk } = createScene(() => replay([[{ type: "text", text: "one" }], [{ type: "text", text: " two" }]]));
+  const slow = await ask({}, { hint: "user:u" });
+  const ends = (step: IteratorResult<readonly Event[], void>) => step.value?.at(-1)?.type === "turn-end";
+  while (!ends(await slow.events.next()));
+  const { seen } = await talk({ items: [user("and?")] }, { hint: "user:u" });
+  assert.deepEqual(seen, [user("hi"), assistant("one two"), user("and?")]);
+  assert.equal((await slow.events.next()).done, true);
 });
 
 test("store: false reports no session that does not exist", async () => {

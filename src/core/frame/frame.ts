@@ -14,7 +14,7 @@ export interface Ending {
   abandon?(answer: Answer): Promise<void>;
   /** What the caller is told of something thrown. */
   explain(thrown: unknown): GatewayError;
-  /** Called once, when nothing more will be told. */
+  /** Called once, when it is decided how the turn ends, told or not. */
   leave(): void;
   now(): Date;
 }
@@ -29,28 +29,27 @@ export async function* frame(turnId: string, deltas: AsyncIterable<readonly Delt
   let told = false;
   let answer: Answer | undefined;
   try {
-    try {
-      for await (const batch of deltas) {
-        for (const delta of batch) scripts.accept(delta);
-        if (events.length === 0) continue;
-        told = true;
-        yield events;
-        events = [];
-      }
-      answer = scripts.end(undefined, ending.now());
-      await ending.settle(answer);
-    } catch (thrown) {
-      const failure = ending.explain(thrown);
-      if (!told) throw failure;
-      answer = scripts.end(failure, ending.now());
-      await ending.abandon?.(answer);
+    for await (const batch of deltas) {
+      for (const delta of batch) scripts.accept(delta);
+      if (events.length === 0) continue;
+      told = true;
+      yield events;
+      events = [];
     }
-    events.push({ type: "turn-end", answer });
-    yield events;
+    answer = scripts.end(undefined, ending.now());
+    await ending.settle(answer);
+  } catch (thrown) {
+    const failure = ending.explain(thrown);
+    if (!told) throw failure;
+    answer = scripts.end(failure, ending.now());
+    await ending.abandon?.(answer);
   } finally {
     if (told && answer === undefined) await ending.abandon?.(scripts.end(ending.explain(callerLeft()), ending.now()));
+    // Before the end is told: whoever waits for the turn does not depend on how fast its caller reads.
     ending.leave();
   }
+  events.push({ type: "turn-end", answer });
+  yield events;
 }
 
 /** The answer of a turn, and any other choices. */
