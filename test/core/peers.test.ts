@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
-import type { Event } from "../../src/core/event.ts";
+import type { Event, Events } from "../../src/core/event.ts";
 import type { Item } from "../../src/core/item.ts";
 import { say, type Script } from "../scripted.ts";
 import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
@@ -219,6 +219,23 @@ suite("gateways on one store", () => {
     const atHome = (await one.gateway.recall("ann", about.id))!.follow(new AbortController().signal);
     assert.deepEqual(toJson(told), toJson((await Array.fromAsync(atHome)).flat()));
     assert.equal((await other.gateway.recall("ann", about.id))!.state.status, "over");
+  });
+
+  test("a turn that still runs is not reported as failed to a follower that lost its stream", async () => {
+    const slow = createSlow();
+    const join = createPeerStores();
+    const one = open(slow.script, join().store);
+    const { store } = join();
+    async function* subscribe(): Events {
+      yield [{ type: "turn-queued" }];
+    }
+    const other = open([], { ...store, peers: { ...store.peers!, subscribe } });
+    const { about } = await one.answer({ background: true });
+    await slow.begun;
+    const recalled = (await other.gateway.recall("ann", about.id))!;
+    const following = Array.fromAsync(recalled.follow(new AbortController().signal));
+    assert.equal(await codeOf(following), "events_expired");
+    slow.go();
   });
 
   test("a turn in the background with a key is joined from another gateway", async () => {

@@ -65,12 +65,14 @@ export function createRemoteTurns({ store, now }: RemoteTurnsParts): RemoteTurns
       if (received === 0) throw gone;
       return yield tracker.finish(failedTurn(gone, now())[1].answer);
     }
+    // Its gateway lost its name for a moment. It can be followed again.
+    if (turn.status === "running") throw streamUnavailable();
     if (received === 0 && isSilent(turn)) throw toAnswer(turn).error ?? streamUnavailable();
     if (received === 0) return yield* replayInBatches(turn);
     const rest = replayTurn(turn).slice(received);
     if (rest.length > 0 && isExact(turn)) return yield rest;
     // A gateway that died says nothing more. A complete answer that is too long to be kept event by event must not be
-    // reported as a failure, and one that still runs can be followed again.
+    // reported as a failure.
     if (turn.status !== "failed" && turn.status !== "cancelled") throw streamUnavailable();
     yield tracker.finish(toAnswer(turn));
   }
