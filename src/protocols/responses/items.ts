@@ -140,6 +140,7 @@ const leftOut = ["type", "id", "status"];
 const knownOfMessage = new Set([...leftOut, "role", "content"]);
 const knownOfOutput = new Set([...leftOut, "call_id", "output"]);
 const knownOfCall = {
-  function: new Set([...leftOut, "call_id", "name", "namespace", "arguments"]),
+  // The official client adds `parsed_arguments` to the calls of an answer: nobody needs them.
+  function: new Set([...leftOut, "call_id", "name", "namespace", "arguments", "parsed_arguments"]),
   custom: new Set([...leftOut, "call_id", "name", "namespace", "input"]),
 } as const;

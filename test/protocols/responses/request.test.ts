@@ -304,7 +304,7 @@ test("calls, their outputs and reasoning are read as items", () => {
         encrypted_content: "opaque",
       },
       { type: "reasoning", summary: null, content: null, encrypted_content: null },
-      { ...call, id: "fc_1", status: "completed", namespace: "n" },
+      { ...call, id: "fc_1", status: "completed", namespace: "n", parsed_arguments: {} },
       { type: "function_call_output", call_id: "c", output: [{ type: "input_text", text: "sunny" }] },
       { type: "custom_tool_call", call_id: "d", name: "patch", input: "*** Begin" },
       { type: "custom_tool_call_output", call_id: "d", output: "done", id: "ctco_1", caller: { type: "direct" } },
