@@ -19,6 +19,12 @@ interface Demanding extends Demand {
   readonly isIdle?: (value: unknown) => boolean;
 }
 
+/** Both dialects have it. */
+export const moderation: Demanding = {
+  param: "moderation",
+  why: "The adapter behind this model cannot moderate input and output. Leave it out, or moderate them yourself.",
+};
+
 export function readNative(fields: Fields, { dialect, ours, demands, offers }: OwnWords): Native {
   const { values } = fields;
   const isSent = (param: string) => isPresent(fields, param);

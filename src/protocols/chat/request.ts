@@ -22,7 +22,7 @@ import {
   unsupported,
   wrongType,
 } from "../fields.ts";
-import { type OwnWords, readNative } from "../native.ts";
+import { moderation, type OwnWords, readNative } from "../native.ts";
 import { createPathOf } from "../where.ts";
 import { leafOf } from "./content.ts";
 import { speaksOfFunctions, withTools } from "./functions.ts";
@@ -104,6 +104,7 @@ const ownWords: OwnWords = {
       why: "The adapter behind this model cannot make tokens more or less likely. Leave it out.",
     },
     { param: "max_output_tokens", why: "Chat completions call it 'max_completion_tokens'." },
+    moderation,
   ],
   offers: ["web_search_options", "prediction"],
 };

@@ -21,7 +21,7 @@ import {
   toFields,
   wrongType,
 } from "../fields.ts";
-import { type OwnWords, readNative } from "../native.ts";
+import { moderation, type OwnWords, readNative } from "../native.ts";
 import { createPathOf } from "../where.ts";
 import { readToolChoice } from "./choice.ts";
 import { leafOf } from "./content.ts";
@@ -157,6 +157,7 @@ const ownWords: OwnWords = {
     },
     { param: "max_tokens", why: "Responses call it 'max_output_tokens'." },
     { param: "max_completion_tokens", why: "Responses call it 'max_output_tokens'." },
+    moderation,
   ],
   offers: ["context_management"],
 };

@@ -39,6 +39,7 @@ test("settings that only this dialect supports are listed: those that the answer
     [{ n: 1, logit_bias: {}, web_search_options: {} }, [], ["web_search_options"]],
     [{ logit_bias: [] }, [], []],
     [{ max_output_tokens: 5 }, ["max_output_tokens"], []],
+    [{ moderation: { model: "omni-moderation-latest" } }, ["moderation"], []],
     [{ max_output_tokens: null }, [], []],
     [{ n: null, logit_bias: null, web_search_options: null, prediction: null, context_management: [] }, [], []],
   ] as const;

@@ -218,9 +218,15 @@ test("null means absent everywhere, and so do empty texts", () => {
 });
 
 test("settings that only this dialect supports are listed: those that the answer depends on, and mere offers", () => {
-  const prompted = ask({ prompt: { id: "p" }, context_management: [{ type: "compaction" }], prediction: 1 });
+  const moderation = { model: "omni-moderation-latest" };
+  const prompted = ask({
+    prompt: { id: "p" },
+    moderation,
+    context_management: [{ type: "compaction" }],
+    prediction: 1,
+  });
   const { demands = [], offers } = prompted.settings.native ?? {};
-  assert.deepEqual([demands.map(({ param }) => param), offers], [["prompt"], ["context_management"]]);
+  assert.deepEqual([demands.map(({ param }) => param), offers], [["prompt", "moderation"], ["context_management"]]);
   const chats = ask({ response_format: { type: "json_object" }, max_tokens: 5, max_completion_tokens: 5 });
   assert.deepEqual(
     chats.settings.native?.demands?.map(({ param }) => param),
