@@ -157,6 +157,17 @@ const output = [
   { type: "message", role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
 ];
 
+test("arguments that a server writes as an object are its JSON text", () => {
+  const call = { ...item.call("c", "look", ""), arguments: { at: 1 } };
+  const expected = [
+    { type: "tool-call", index: 0, callId: "c", name: "look", kind: "function" },
+    { type: "tool-arguments", index: 0, text: '{"at":1}' },
+    { type: "finish", reason: "tool-calls" },
+  ];
+  assert.deepEqual(deltasOf(itemAdded(0, call), itemDone(0, call), completed([call])), expected);
+  assert.deepEqual(wholeOf(response([call])), expected);
+});
+
 test("content that was not streamed is emitted when its item, or the response, is done", () => {
   const finish = { type: "finish", reason: "tool-calls" };
   const items = output.map((one, index) => itemDone(index, one));

@@ -16,3 +16,9 @@ export function readModelNames(list: unknown): readonly string[] | undefined {
   const entries = isObject(list) ? listAt(list, "data") : undefined;
   return entries?.flatMap((entry) => (isObject(entry) ? (textAt(entry, "id") ?? []) : []));
 }
+
+/** Some servers write a call's arguments as an object. */
+export function toArgumentsText(written: unknown): string {
+  if (typeof written === "string") return written;
+  return isObject(written) ? JSON.stringify(written) : "";
+}

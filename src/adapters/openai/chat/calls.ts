@@ -2,6 +2,7 @@
 import { GatewayError } from "../../../core/errors.ts";
 import { createFreeInput, createObjectScanner, type FreeInput } from "../../custom.ts";
 import { type JsonObject, isObject, objectAt, textAt } from "../../json.ts";
+import { toArgumentsText } from "../json.ts";
 import { extraOf } from "../native.ts";
 import type { Say } from "../stream.ts";
 
@@ -105,7 +106,7 @@ export function createCallReader(say: Say, isCustom: (name: string) => boolean):
       const name = textAt(body, "name");
       const call = find(place ?? entry["index"], textAt(entry, "id"), name);
       const extra = extraOf(entry, knownOfCall, "chat");
-      const piece = call.held + toText(custom === undefined ? body["arguments"] : body["input"]);
+      const piece = call.held + toArgumentsText(custom === undefined ? body["arguments"] : body["input"]);
       if (call.name === undefined) {
         for (const [key, value] of Object.entries(extra?.fields ?? {})) call.heldFields.set(key, value);
         call.held = name === undefined ? piece : "";
@@ -133,9 +134,3 @@ function isBehind(call: Call, id: string | undefined, name: string): boolean {
 }
 
 const knownOfCall = new Set(["index", "id", "type", "function", "custom"]);
-
-/** Some servers write arguments as an object. */
-function toText(written: unknown): string {
-  if (typeof written === "string") return written;
-  return isObject(written) ? JSON.stringify(written) : "";
-}

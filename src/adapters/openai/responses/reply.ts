@@ -7,7 +7,7 @@ import { brokenOff } from "../../failures.ts";
 import { type Scrub, toReportedFailure } from "../../http/refusal.ts";
 import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { errorIn } from "../failure.ts";
-import { requireJson } from "../json.ts";
+import { requireJson, toArgumentsText } from "../json.ts";
 import { annotationsAt, readAnnotation } from "../annotations.ts";
 import { readLogprobs } from "../logprobs.ts";
 import { extraOf } from "../native.ts";
@@ -190,8 +190,8 @@ function endItem(reading: Reading, item: JsonObject, index: number): void {
       if (begun.callFields === undefined) {
         throw new GatewayError("adapter_protocol", "The upstream called a tool without naming it.");
       }
-      const text = textAt(item, item["type"] === "function_call" ? "arguments" : "input");
-      if (isNews && text !== undefined) reading.say({ type: "tool-arguments", index, text });
+      const text = toArgumentsText(item[item["type"] === "function_call" ? "arguments" : "input"]);
+      if (isNews && text !== "") reading.say({ type: "tool-arguments", index, text });
       return;
     }
     default:
