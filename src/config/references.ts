@@ -37,13 +37,15 @@ export function resolveReferences(
     const before = problems.length;
     const expanded = text.replace(/\$\$\{|\$\{([^}]*)\}?/g, (reference: string, name: string | undefined) => {
       if (name === undefined) return "${";
+      // Every object also inherits names, such as `constructor`.
+      const value = Object.hasOwn(env, name) ? env[name] : undefined;
       if (!/^[A-Za-z_]\w*$/.test(name) || !reference.endsWith("}")) {
         refuse(path, "is not a valid reference to the environment; write ${NAME}, or $${ for ${ itself");
-      } else if (env[name] === undefined) {
+      } else if (value === undefined) {
         const remedy = "set it in the gateway's environment";
         refuse(path, `refers to the environment variable ${name}, which is not set; ${remedy}`);
       }
-      return env[name] ?? "";
+      return value ?? "";
     });
     written.set(formatPath(path), text);
     return problems.length === before ? expanded : unresolved;

@@ -386,6 +386,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.http.auth_token: refers to the environment variable NO_SUCH, which is not set; set it in the gateway's environment",
   ],
   [
+    "a variable that is not set, with a name that every object knows",
+    withHttp({}, { data_dir: "${constructor}" }),
+    "gateway.data_dir: refers to the environment variable constructor, which is not set; set it in the gateway's environment",
+  ],
+  [
     "a variable without a name",
     withHttp({}, { data_dir: "${}" }),
     "gateway.data_dir: is not a valid reference to the environment; write ${NAME}, or $${ for ${ itself",
