@@ -11,7 +11,8 @@ type Gateway = PlacedFile["gateway"];
 /** The file must be valid. */
 export function* findDangers(file: PlacedFile, now: Date): Problems {
   const { http, sessions } = file.gateway;
-  if (!isLoopback(http.bind)) {
+  const listens = Object.values(http.endpoints).includes(true);
+  if (listens && !isLoopback(http.bind)) {
     const remedy = "put a proxy with TLS in front of it, or bind it to 127.0.0.1";
     yield problem(
       ["gateway", "http", "bind"],
@@ -21,7 +22,7 @@ export function* findDangers(file: PlacedFile, now: Date): Problems {
   if (!http.bind.startsWith("unix:") && http.socket_mode !== "600") {
     yield problem(["gateway", "http", "socket_mode"], "has no effect unless gateway.http.bind is a unix socket");
   }
-  if (http.console) yield* judgeConsole(file.gateway);
+  if (http.console) yield* judgeConsole(file.gateway, listens);
   for (const [path, token] of tokensOf(file)) {
     if (token.length >= 16) continue;
     yield problem(path, "shorter than 16 characters, so it can be guessed; use a long random token");
@@ -44,9 +45,9 @@ export function* findOpenSecret(written: unknown, mode: number | undefined): Pro
 }
 
 /** Warns of a page that is unreachable or shows little. */
-function* judgeConsole({ auth, http }: Gateway): Problems {
+function* judgeConsole({ auth }: Gateway, listens: boolean): Problems {
   const path = ["gateway", "http", "console"];
-  if (!Object.values(http.endpoints).includes(true)) {
+  if (!listens) {
     yield problem(path, "no endpoint is on, so there is no listener through which to reach the console");
   } else if (auth.token === undefined) {
     const remedy = "set gateway.auth.token to see the overview and the sessions";

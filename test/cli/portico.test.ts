@@ -172,7 +172,11 @@ test("init writes a file, readable by its owner only, that check accepts, and ne
 
 test("check finds the file through PORTICO_CONFIG and lists warnings.", async () => {
   const folder = newFolder();
-  write(folder, { gateway: { http: { bind: "0.0.0.0", auth_token: "${SHORT}" } } }, "other.json");
+  write(
+    folder,
+    { gateway: { http: { bind: "0.0.0.0", auth_token: "${SHORT}", endpoints: { compat_chat: true } } } },
+    "other.json",
+  );
   const { code, stderr } = await portico(folder, ["check"], { PORTICO_CONFIG: "other.json", SHORT: "short" });
   assert.equal(code, 0);
   assert.match(stderr, /^warning: gateway\.http\.bind: 0\.0\.0\.0 can be reached/m);

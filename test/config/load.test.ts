@@ -263,6 +263,10 @@ test("Risky settings cause warnings.", async () => {
   );
 });
 
+test("An address at which nothing listens causes no warning.", async () => {
+  assert.deepEqual((await load(withHttp({ bind: "0.0.0.0" }))).warnings, []);
+});
+
 test("A store may be in Redis, and its password is treated as a secret.", async () => {
   const urls = [
     "redis://h",
