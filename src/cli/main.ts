@@ -44,14 +44,14 @@ export async function main(): Promise<void> {
 }
 
 async function dispatch(args: readonly string[], terminal: Terminal, runtime: Runtime): Promise<number> {
-  const asksForHelp = args[0] === "help";
-  const words = asksForHelp ? args.slice(1) : args;
+  const isHelpFirst = args[0] === "help";
+  const words = isHelpFirst ? args.slice(1) : args;
   const [first = "help"] = words;
   if (first === "--version" || first === "-v") return printText(terminal, readVersion());
   if (helpWords.has(first)) return printText(terminal, describeCommands(await loadAll()));
-  const { name, found, rest } = await find(words);
+  const { name, found, rest, isHelpWithin } = await find(words);
   if ("commands" in found) return printText(terminal, describeGroup(name, found));
-  const given = asksForHelp ? undefined : readArguments(name, found, rest);
+  const given = isHelpFirst || isHelpWithin ? undefined : readArguments(name, found, rest);
   if (given === undefined || given.wantsHelp) return printText(terminal, describeCommand(name, found));
   return found.run(given, terminal, runtime);
 }
@@ -62,15 +62,19 @@ interface Found {
   readonly name: string;
   readonly found: Command | Group;
   readonly rest: readonly string[];
+  /** Help is asked for between a group and its command. */
+  readonly isHelpWithin?: boolean;
 }
 
 /** Finds the group if none of its commands is named. */
 async function find([name = "", ...rest]: readonly string[]): Promise<Found> {
   const found = await pick(commands, name, "portico help", ["help", "--help", "--version"])();
-  const [inner = "help", ...innerRest] = rest;
-  if (!("commands" in found) || helpWords.has(inner)) return { name, found, rest };
+  if (!("commands" in found)) return { name, found, rest };
+  const at = rest.findIndex((word) => !helpWords.has(word));
+  const inner = rest[at];
+  if (inner === undefined) return { name, found, rest };
   const command = pick(found.commands, inner, `portico ${name} --help`, ["--help"]);
-  return { name: `${name} ${inner}`, found: command, rest: innerRest };
+  return { name: `${name} ${inner}`, found: command, rest: rest.slice(at + 1), isHelpWithin: at > 0 };
 }
 
 async function loadAll(): Promise<Readonly<Record<string, Command | Group>>> {

@@ -100,6 +100,7 @@ for (const [args, message] of [
   [["start", "--config="], "The option '--config' needs a value."],
   [["start", "--config", "--port", "1"], "The option '--config' needs a value."],
   [["check", "file.json"], "Unexpected argument 'file.json'. See 'portico check --help'."],
+  [["token", "help", "mkae"], "Unknown command 'mkae'. Did you mean 'make'? See 'portico token --help'."],
   [["help", "chekc"], "Unknown command 'chekc'. Did you mean 'check'? See 'portico help'."],
 ] as const) {
   test(`'portico ${args.join(" ")}' is refused with a helpful message.`, async () => {
@@ -120,6 +121,19 @@ for (const name of ["start", "init", "check", "schema", "chat", "doctor", "token
     assertNarrow(printed);
   });
 }
+
+test("Help may be asked for between a group and its command.", async () => {
+  for (const [args, expected] of [
+    [["token", "help", "make"], /^portico token make: /],
+    [["token", "--help", "make", "--name"], /^portico token make: /],
+    [["token", "help"], /^portico token: /],
+    [["token", "help", "--help"], /^portico token: /],
+  ] as const) {
+    const { terminal, printed } = createScreen();
+    assert.equal(await run(args, terminal, nobody), 0);
+    assert.match(printed.join(), expected);
+  }
+});
 
 test("'portico', 'portico help' and 'portico --help' list the commands.", async () => {
   for (const args of [[], ["help"], ["--help"], ["-h"], ["help", "--help"], ["help", "-h"], ["help", "help"]]) {
