@@ -21,7 +21,7 @@ export interface ClosingParts {
 
 /** How long a cancelled turn may still take to tell its caller why. */
 const cancelGraceMs = 1_000;
-/** How long a request on a new connection may still take to arrive meanwhile. */
+/** How long a request may still take to arrive meanwhile. */
 const arrivingMs = 500;
 
 /** Watches connections from now on; returns what closes them. */
@@ -53,7 +53,7 @@ export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) =>
     sockets.retire();
     const timers = [
       // Until then a request may still be on its way.
-      setTimeout(silence.cut, arrivingMs),
+      setInterval(silence.cut, arrivingMs),
       setTimeout(cancelTurns, drainTimeoutMs),
       setTimeout(cut, drainTimeoutMs + cancelGraceMs),
     ];
@@ -63,16 +63,33 @@ export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) =>
 }
 
 /**
- * Tracks connections that have sent no request yet: opened in advance, kept in reserve, or forgotten. Closing waits for
- * every connection that has not been answered, and these never will be; so it cuts them.
+ * Tracks connections on which no request is being answered: opened in advance, kept in reserve, forgotten, or with half
+ * a request on them. Closing would wait for them until the end, since Node then checks no time-outs; so it cuts them.
  */
 export function watchSilence(server: Server) {
-  const silent = new Set<Socket>();
+  /** How many requests are being answered on each connection. */
+  const answering = new Map<Socket, number>();
+
+  function add(socket: Socket, change: number): void {
+    const count = answering.get(socket);
+    if (count !== undefined) answering.set(socket, count + change);
+  }
+
   server.on("connection", (socket) => {
-    silent.add(socket);
-    socket.once("close", () => silent.delete(socket));
+    answering.set(socket, 0);
+    socket.once("close", () => answering.delete(socket));
   });
-  server.on("request", ({ socket }) => silent.delete(socket));
-  server.on("upgrade", ({ socket }) => silent.delete(socket));
-  return { cut: () => silent.forEach((socket) => socket.destroy()) };
+  server.on("request", ({ socket }, response) => {
+    add(socket, 1);
+    response.once("close", () => add(socket, -1));
+  });
+  server.on("upgrade", ({ socket }) => answering.delete(socket));
+  return {
+    cut() {
+      for (const [socket, count] of answering) {
+        // One that is ending has its own time for that.
+        if (count === 0 && !socket.writableEnded) socket.destroy();
+      }
+    },
+  };
 }

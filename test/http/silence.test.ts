@@ -5,22 +5,59 @@ import { test } from "node:test";
 import { watchSilence } from "../../src/http/closing.ts";
 
 function createSocket() {
-  const socket = Object.assign(new EventEmitter(), { isCut: false, destroy: () => void (socket.isCut = true) });
+  const socket = Object.assign(new EventEmitter(), {
+    isCut: false,
+    writableEnded: false,
+    destroy: () => void (socket.isCut = true),
+  });
   return socket;
 }
 
-test("only connections without any request or upgrade are cut off", () => {
+function createServer() {
   const server = new EventEmitter();
   const silence = watchSilence(server as Server);
-  const sockets = [createSocket(), createSocket(), createSocket(), createSocket()] as const;
+  return {
+    silence,
+    connect() {
+      const socket = createSocket();
+      server.emit("connection", socket);
+      return socket;
+    },
+    /** Returns the response. */
+    ask(socket: EventEmitter) {
+      const response = new EventEmitter();
+      server.emit("request", { socket }, response);
+      return response;
+    },
+    upgrade: (socket: EventEmitter) => server.emit("upgrade", { socket }),
+  };
+}
+
+test("only connections without any request or upgrade are cut off", () => {
+  const { silence, connect, ask, upgrade } = createServer();
+  const sockets = [connect(), connect(), connect(), connect()] as const;
   const [, asked, upgraded, closed] = sockets;
-  for (const socket of sockets) server.emit("connection", socket);
-  server.emit("request", { socket: asked });
-  server.emit("upgrade", { socket: upgraded });
+  ask(asked);
+  upgrade(upgraded);
   closed.emit("close");
   silence.cut();
   assert.deepEqual(
     sockets.map(({ isCut }) => isCut),
     [true, false, false, false],
+  );
+});
+
+test("a connection is cut off once all of its requests are answered, unless it is already ending", () => {
+  const { silence, connect, ask } = createServer();
+  const [busy, answered, ending] = [connect(), connect(), connect()];
+  const first = ask(busy);
+  ask(busy);
+  first.emit("close");
+  for (const socket of [answered, ending]) ask(socket).emit("close");
+  ending.writableEnded = true;
+  silence.cut();
+  assert.deepEqual(
+    [busy, answered, ending].map(({ isCut }) => isCut),
+    [false, true, false],
   );
 });
