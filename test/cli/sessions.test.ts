@@ -1,7 +1,9 @@
 /** `portico sessions …`, on a store of its own and next to a running gateway's connection. */
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
@@ -139,7 +141,27 @@ test("an archive that is exported on one machine and imported on another is the 
   assert.equal(refused.code, 1);
   assert.match(refused.complained, /cut off/);
   assert.equal((await sessions(empty.folder, "list")).complained, "There are no sessions.");
-  assert.match((await sessions(empty.folder, "import", "gone.jsonl")).complained, /gone\.jsonl is not a readable file/);
+});
+
+test("an archive that cannot be read or written is a failure that says why", async (context) => {
+  const { folder, file } = makePlace(context);
+  const server = createServer().listen(join(folder, "socket"));
+  await once(server, "listening");
+  context.after(() => server.close());
+  const long = "x".repeat(300);
+  for (const [name, code] of [
+    ["gone.jsonl", "ENOENT"],
+    [".", "EISDIR"],
+    [long, "ENAMETOOLONG"],
+  ] as const) {
+    const { code: exit, complained } = await sessions(folder, "import", name);
+    assert.equal(exit, 1);
+    assert.match(complained, new RegExp(`cannot be read \\(${code}\\)`));
+    assert.ok(!existsSync(file), "no store is made for it");
+  }
+  assert.match((await sessions(folder, "import", "socket")).complained, /socket cannot be read \(E/);
+  await keepThread(openBeside(context, file), 1);
+  assert.match((await sessions(folder, "export", "--out", long)).complained, /cannot be written \(ENAMETOOLONG\)/);
 });
 
 test("an archive can be piped from one command into the next", async (context) => {

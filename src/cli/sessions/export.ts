@@ -59,12 +59,14 @@ interface Written {
 /** Deletes an incomplete archive, unless it is all that can ever be read of the store. */
 async function writeFile(records: AsyncIterable<ArchiveRecord>, file: string): Promise<Written> {
   const stream = createWriteStream(file, { flags: "wx", mode: 0o600 });
+  let isMade = false;
+  stream.once("open", () => (isMade = true));
   try {
     const written = await writeAll(records, stream, true);
     if (written.failure !== undefined && !written.hasRecords) rmSync(file, { force: true });
     return written;
   } catch (thrown) {
-    if (!isFileError(thrown) || thrown.code !== "EEXIST") rmSync(file, { force: true });
+    if (isMade) rmSync(file, { force: true });
     throw isFileError(thrown) ? new CommandError(explainWriting(thrown, file)) : thrown;
   }
 }

@@ -1,5 +1,6 @@
 /** `portico sessions import`: imports an archive, all of it or nothing. */
-import { createReadStream, statSync } from "node:fs";
+import { accessSync, constants, createReadStream, statSync } from "node:fs";
+import { codeOf } from "../../core/errors.ts";
 import { type Command, CommandError } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { toPath } from "../terminal.ts";
@@ -20,14 +21,11 @@ export const importSessions: Command = {
   async run(given, terminal) {
     const [name = "-"] = given.positionals;
     const file = name === "-" ? undefined : toPath(name, terminal);
-    const kind = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
-    // A named pipe will do: `import <(zcat backup.jsonl.gz)`.
-    if (file !== undefined && (kind === undefined || kind.isDirectory())) {
-      throw new CommandError(`${file} is not a readable file.`);
-    }
+    // Before a store is made for it.
+    if (file !== undefined) checkFile(file);
     return withStore(given, terminal, "make", async ({ store }) => {
       const { readArchive } = await import("../../archive/read.ts");
-      const bytes = file === undefined ? terminal.input : createReadStream(file);
+      const bytes = file === undefined ? terminal.input : readFile(file);
       const { sessions, turns, hintsTaken } = await store.importRecords(readArchive(bytes));
       terminal.print(`Imported ${count(sessions, "session")} and ${count(turns, "turn")}.`);
       if (hintsTaken > 0) terminal.complain(describeTaken(hintsTaken));
@@ -35,6 +33,29 @@ export const importSessions: Command = {
     });
   },
 };
+
+/** A named pipe will do: `import <(zcat backup.jsonl.gz)`. */
+function checkFile(file: string): void {
+  try {
+    accessSync(file, constants.R_OK);
+    if (!statSync(file).isDirectory()) return;
+  } catch (thrown) {
+    throw unreadable(file, codeOf(thrown));
+  }
+  throw unreadable(file, "EISDIR");
+}
+
+async function* readFile(file: string): AsyncGenerator<Uint8Array, void, void> {
+  try {
+    yield* createReadStream(file);
+  } catch (thrown) {
+    throw unreadable(file, codeOf(thrown));
+  }
+}
+
+function unreadable(file: string, code: string): CommandError {
+  return new CommandError(`${file} cannot be read (${code}); name an archive that this user may read.`);
+}
 
 function describeTaken(sessions: number): string {
   const remedy = "To restore them, delete those sessions and import the archive again.";
