@@ -84,14 +84,12 @@ export function createTurnWriter(tables: Tables, lookup: CommitLookup): TurnWrit
     { idleBefore, maxSessionsPerOwner = Number.POSITIVE_INFINITY }: PruneRules,
     inUse: ReadonlySet<string>,
   ): StoredSession[] {
-    const counts = new Map<string, number>();
-    const lastUse = ({ id, updatedAt }: StoredSession) => (inUse.has(id) ? Number.POSITIVE_INFINITY : +updatedAt);
-    const newestFirst = [...sessions.values()].toReversed().toSorted((one, other) => lastUse(other) - lastUse(one));
-    return newestFirst.filter(({ id, owner, updatedAt }) => {
-      const count = (counts.get(owner) ?? 0) + 1;
-      counts.set(owner, count);
-      if (inUse.has(id)) return false;
-      return count > maxSessionsPerOwner || (idleBefore !== undefined && updatedAt < idleBefore);
+    const ofOwners = Map.groupBy(sessions.values(), ({ owner }) => owner);
+    return [...ofOwners.values()].flatMap((own) => {
+      const unused = own.filter(({ id }) => !inUse.has(id));
+      const idle = idleBefore === undefined ? [] : unused.filter(({ updatedAt }) => updatedAt < idleBefore);
+      const surplus = own.length - maxSessionsPerOwner;
+      return surplus <= idle.length ? idle : unused.toSorted(byLastUse).slice(0, surplus);
     });
   }
 
@@ -195,4 +193,9 @@ export function createTurnWriter(tables: Tables, lookup: CommitLookup): TurnWrit
       return { sessions: idle.length, turns: inSessions + others, more: false };
     },
   };
+}
+
+/** The longest idle first, and of two at once the older. */
+function byLastUse(one: StoredSession, other: StoredSession): number {
+  return +one.updatedAt - +other.updatedAt;
 }
