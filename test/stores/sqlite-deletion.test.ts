@@ -232,10 +232,12 @@ describe("the file of the SQLite store after deletions", () => {
     const store = createSqliteStore({ file: newFile() });
     const [, newest] = [await keepSession(store, {}), await keepSession(store, {})];
     const again = { id: newest.session!, owner: "alice", createdAt: new Date(), metadata: {} };
-    const [pruned, refused] = await Promise.allSettled([
-      store.prune({ maxSessionsPerOwner: 1 }),
-      store.createSession(again),
-    ]);
+    const createBehind = async () => {
+      // Not before the step is in the same transaction.
+      for (let hops = 0; hops < 100; hops += 1) await undefined;
+      await store.createSession(again);
+    };
+    const [pruned, refused] = await Promise.allSettled([store.prune({ maxSessionsPerOwner: 1 }), createBehind()]);
     assert.equal(refused.status, "rejected");
     assert.equal(pruned.status === "fulfilled" && pruned.value.sessions, 1);
     await store.close();

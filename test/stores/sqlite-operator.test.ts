@@ -4,8 +4,10 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import type { StoredTurn } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
+import { createPrepare } from "../../src/stores/sqlite/statement.ts";
+import { createFindSurplus } from "../../src/stores/sqlite/surplus.ts";
 import { createFiles } from "./files.ts";
-import { keepSession, makeTurn } from "./making.ts";
+import { keepSession, makeTurn, pruneAll, toMove } from "./making.ts";
 
 const newFile = createFiles();
 
@@ -73,6 +75,64 @@ test("requests continue while the SQLite store finds a page among many sessions 
       );
     }
   }
+});
+
+test("requests continue while the SQLite store finds what an owner has too many, the longest idle first", async (context) => {
+  const file = newFile();
+  await createSqliteStore({ file }).close();
+  const database = new DatabaseSync(file);
+  context.after(() => database.close());
+  const add = database.prepare("INSERT INTO sessions (id, owner, created, updated, active) VALUES (?, ?, 0, ?, ?)");
+  const count = 21_000;
+  database.exec("BEGIN");
+  for (let index = 0; index < count; index += 1) {
+    const hour = index < 3 ? 1 : 2;
+    const updated = hour * 3_600_000 + ((index * 7_919) % (count / 2));
+    add.run(`conv_${index}`, index % 7 === 0 ? "bob" : "alice", updated, hour);
+  }
+  database.exec("COMMIT");
+  const rows = database.prepare("SELECT id FROM sessions WHERE owner = 'alice' ORDER BY updated, rowid").all();
+  const expected = rows.map(({ id }) => String(id));
+  const findSurplus = createFindSurplus({ prepare: createPrepare(database), read: (look) => look() });
+  const find = async (surplus: number, inUse: ReadonlySet<string> = new Set()) => {
+    const progress = { isOver: false, ticks: 0 };
+    const finding = findSurplus(expected.length - surplus, inUse).finally(() => (progress.isOver = true));
+    for (; !progress.isOver; progress.ticks += 1) await new Promise((resolve) => setImmediate(resolve));
+    const { sessions, isAll } = await finding;
+    return { ids: sessions.map(({ id }) => id), isAll, ticks: progress.ticks };
+  };
+  const some = await find(1_000);
+  assert.deepEqual([some.ids, some.isAll], [expected.slice(0, 1_000), true]);
+  assert.ok(some.ticks > 2 * 3, `${some.ticks} ticks`);
+  const none = await find(0);
+  assert.deepEqual([none.ids, none.isAll], [[], true]);
+  const many = await find(5_000, new Set(expected.slice(0, 10)));
+  assert.deepEqual([many.ids, many.isAll], [expected.slice(10, 2_010), false]);
+});
+
+test("the SQLite store deletes what an owner has too many, and others instead of what was used since it was found", async (context) => {
+  const clock = { time: new Date(0) };
+  const store = createSqliteStore({ file: newFile(), now: () => clock.time });
+  context.after(() => store.close());
+  const kept: StoredTurn[] = [];
+  for (let index = 0; index < 260; index += 1) {
+    clock.time = new Date(index * 1_000);
+    kept.push(await keepSession(store, {}));
+  }
+  const inUse = new Set<string>();
+  const rules = { maxSessionsPerOwner: 10, inUse: () => inUse };
+  assert.equal((await store.prune(rules)).more, true);
+  const [continued, resumed] = [kept[240]!, kept[241]!];
+  const next = makeTurn({ session: continued.session, parent: continued.id });
+  assert.equal(await store.commit({ turns: [next], session: toMove(next, continued.id, "refuse") }), true);
+  inUse.add(resumed.session!);
+  await pruneAll(store, rules);
+  const left = await Promise.all(kept.map(({ session }) => store.readSession(session!)));
+  const expected = [continued, resumed, ...kept.slice(-8)].map(({ session }) => session);
+  assert.deepEqual(
+    left.flatMap((session) => session?.id ?? []),
+    expected,
+  );
 });
 
 test("a page of the SQLite store is full, and of one owner, even if sessions are deleted while it is found", async (context) => {

@@ -8,13 +8,14 @@ import { isSaid, isVisible } from "./search.ts";
 import { type Activity, activityColumns, byTime, createFindPage } from "./pages.ts";
 import { inSteps, turnBytes } from "./size.ts";
 import type { Statement } from "./statement.ts";
+import { listOwners } from "./surplus.ts";
 import { type Exported, createExported } from "./exported.ts";
 
 export function createArchive(access: Access): Omit<Archive, "importRecords"> {
   const { read } = access;
   const { listSessionless, isSessionless, turnsAround } = createSessionless(access);
   const statements = prepareArchive(access);
-  const findPage = createFindPage(access);
+  const findPage = createFindPage(access, "newest");
 
   /**
    * Row numbers bound what is read, not a transaction: with a slow reader, that would keep deleted data in the log, and
@@ -186,14 +187,7 @@ function prepareArchive({ prepare }: Access) {
     lastSession: prepare("SELECT coalesce(max(rowid), 0) AS number FROM sessions"),
     lastTurn: prepare("SELECT coalesce(max(rowid), 0) AS number FROM turns"),
     findActivity: prepare(`SELECT ${activityColumns} FROM sessions WHERE id = ? AND deleted = 0`),
-    // Steps from owner to owner: there are few, but they may have a million sessions.
-    listOwners: prepare(`
-      WITH RECURSIVE owners (owner) AS (
-        SELECT min(owner) FROM sessions INDEXED BY sessions_by_owner WHERE deleted = 0
-        UNION ALL
-        SELECT (SELECT min(owner) FROM sessions INDEXED BY sessions_by_owner WHERE deleted = 0 AND owner > owners.owner)
-        FROM owners WHERE owner IS NOT NULL
-      ) SELECT owner FROM owners WHERE owner IS NOT NULL`),
+    listOwners: prepare(listOwners),
     findNamed: prepare(`SELECT ${activityColumns} FROM sessions WHERE owner = ? AND hint = ? AND deleted = 0`),
     describe: prepare(describe),
     readSessions: prepare(`

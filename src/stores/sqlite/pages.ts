@@ -1,4 +1,4 @@
-/** Finds a page of the SQLite store's sessions, newest activity first, little by little, so that others can proceed. */
+/** Finds a page of the SQLite store's sessions by their activity, little by little, so that others can proceed. */
 import { setImmediate as letOthersGo } from "node:timers/promises";
 import type { SessionPage } from "../../core/store.ts";
 import type { Access } from "./access.ts";
@@ -16,58 +16,126 @@ export const activityColumns = "id, active, updated, rowid AS number";
 /** The sessions of an owner, or of all, behind a place. */
 export type FindPage = (page: Pick<SessionPage, "owner" | "limit">, place?: Activity) => Promise<readonly Activity[]>;
 
+/** What it takes to read. */
+export type Reading = Pick<Access, "prepare" | "read">;
+
 /** Only the hour is indexed, so the sessions of an hour must all be compared: a bounded number at a time. */
-export function createFindPage({ prepare, read }: Access): FindPage {
-  const ofAll = prepareHours(prepare, "sessions_by_activity", "");
-  const ofOwner = prepareHours(prepare, "sessions_by_owner", "AND owner = $owner");
+export function createFindPage({ prepare, read }: Reading, first: "newest" | "idlest"): FindPage {
+  const direction = directions[first];
+  const { start, end, compareTimes } = direction;
+  const ofAll = prepareHours(prepare, direction, "sessions_by_activity", "");
+  const ofOwner = prepareHours(prepare, direction, "sessions_by_owner", ofTheOwner);
 
   return async ({ owner, limit }, place) => {
     const { findHour, findEnd, compare } = owner === undefined ? ofAll : ofOwner;
     const whose: Readonly<Record<string, string>> = owner === undefined ? {} : { owner };
     const page: Activity[] = [];
 
-    function hourBefore(active: number): number | undefined {
+    function hourBehind(active: number): number | undefined {
       return (read(() => findHour.get({ ...whose, active })) as { active: number | null }).active ?? undefined;
     }
 
-    for (let active = place?.active ?? hourBefore(afterAll); active !== undefined; active = hourBefore(active)) {
-      const { updated, number: before } = active === place?.active ? place : behindNone;
-      let newest: readonly Activity[] = [];
-      for (let number: number | undefined = afterAll; number !== undefined;) {
+    for (let active = place?.active ?? hourBehind(start); active !== undefined; active = hourBehind(active)) {
+      const room = limit - page.length;
+      const { updated, number: behind } = active === place?.active ? place : { updated: start, number: start };
+      let best: readonly Activity[] = [];
+      for (let number: number | undefined = start; number !== undefined;) {
         const part = { ...whose, active, number };
-        const end = read(() => findEnd.get(part)) as { number: number } | undefined;
-        const rest = { ...part, end: end?.number ?? 0, updated, before, limit: limit - page.length };
+        const next = read(() => findEnd.get(part)) as { number: number } | undefined;
+        // Most parts have none that is better than those found before.
+        const worst = (best.length === room ? best.at(-1) : undefined) ?? { updated: end, number: end };
+        const bounds = { updated, behind, worstUpdated: worst.updated, worst: worst.number };
+        const rest = { ...part, ...bounds, end: next?.number ?? end, limit: room };
         const found = read(() => compare.all(rest)) as unknown as Activity[];
-        newest = [...newest, ...found].toSorted(byTime).slice(0, limit - page.length);
-        number = end?.number;
+        best = [...best, ...found].toSorted(compareTimes).slice(0, room);
+        number = next?.number;
         if (number !== undefined) await letOthersGo();
       }
-      page.push(...newest);
+      page.push(...best);
       if (page.length >= limit) break;
     }
     return page;
   };
 }
 
+/** Counts the sessions of an owner, as many at a time. */
+export function createCount({ prepare, read }: Reading): (owner: string) => Promise<number> {
+  const { findHour, findEnd, countUpTo } = prepareHours(prepare, directions.idlest, "sessions_by_owner", ofTheOwner);
+  const { start, end } = directions.idlest;
+  return async (owner) => {
+    let count = 0;
+    for (let [active, number] = [start, end]; ; await letOthersGo()) {
+      if (number === end) {
+        const hour = read(() => findHour.get({ owner, active })) as { active: number | null };
+        if (hour.active === null) return count;
+        [active, number] = [hour.active, start];
+      }
+      const part = { owner, active, number };
+      const next = read(() => findEnd.get(part)) as { number: number } | undefined;
+      number = next?.number ?? end;
+      count += (read(() => countUpTo.get({ ...part, end: number })) as { count: number }).count;
+    }
+  };
+}
+
 /** How many sessions are compared before others can proceed: some milliseconds. */
 const maxCompared = 5_000;
 
-const afterAll = Number.MAX_SAFE_INTEGER;
-const behindNone = { updated: afterAll, number: afterAll } as const;
+const ofTheOwner = "AND owner = $owner";
 
 export function byTime(one: Activity, other: Activity): number {
   return other.active - one.active || other.updated - one.updated || other.number - one.number;
 }
 
-/** An index on the hour has the sessions of each by their numbers. */
-function prepareHours(prepare: Access["prepare"], index: string, condition: string) {
+interface Direction {
+  readonly start: number;
+  readonly end: number;
+  /** What is behind a value, and what is before it. */
+  readonly behind: "<" | ">";
+  readonly before: "<" | ">";
+  readonly order: "DESC" | "ASC";
+  readonly nearest: "max" | "min";
+  readonly compareTimes: (one: Activity, other: Activity) => number;
+}
+
+const directions: Readonly<Record<"newest" | "idlest", Direction>> = {
+  newest: {
+    start: Number.MAX_SAFE_INTEGER,
+    end: Number.MIN_SAFE_INTEGER,
+    behind: "<",
+    before: ">",
+    order: "DESC",
+    nearest: "max",
+    compareTimes: byTime,
+  },
+  idlest: {
+    start: Number.MIN_SAFE_INTEGER,
+    end: Number.MAX_SAFE_INTEGER,
+    behind: ">",
+    before: "<",
+    order: "ASC",
+    nearest: "min",
+    compareTimes: (one, other) => byTime(other, one),
+  },
+};
+
+/** An index on the hour has the sessions of each by their numbers, which grow with time as their activity mostly does. */
+function prepareHours(
+  prepare: Access["prepare"],
+  { behind, before, order, nearest }: Direction,
+  index: string,
+  condition: string,
+) {
   const from = `FROM sessions INDEXED BY ${index} WHERE deleted = 0 ${condition}`;
-  const hour = `${from} AND active = $active AND rowid < $number`;
+  const hour = `${from} AND active = $active AND rowid ${behind} $number`;
+  const part = `${hour} AND rowid ${before}= $end`;
   return {
-    findHour: prepare(`SELECT max(active) AS active ${from} AND active < $active`),
-    findEnd: prepare(`SELECT rowid AS number ${hour} ORDER BY rowid DESC LIMIT 1 OFFSET ${maxCompared - 1}`),
+    findHour: prepare(`SELECT ${nearest}(active) AS active ${from} AND active ${behind} $active`),
+    findEnd: prepare(`SELECT rowid AS number ${hour} ORDER BY rowid ${order} LIMIT 1 OFFSET ${maxCompared - 1}`),
+    countUpTo: prepare(`SELECT count(*) AS count ${part}`),
     compare: prepare(`
-      SELECT ${activityColumns} ${hour} AND rowid >= $end AND (updated, rowid) < ($updated, $before)
-      ORDER BY updated DESC, rowid DESC LIMIT $limit`),
+      SELECT ${activityColumns} ${part}
+        AND (updated, rowid) ${behind} ($updated, $behind) AND (updated, rowid) ${before} ($worstUpdated, $worst)
+      ORDER BY updated ${order}, rowid ${order} LIMIT $limit`),
   };
 }

@@ -6,28 +6,29 @@ import { hourOf } from "./writer.ts";
 import { toTree } from "./sessionless.ts";
 import type { Removal } from "./removal.ts";
 import { maxStep, takeWithin, turnBytes } from "./size.ts";
+import { createFindSurplus, type Surplus } from "./surplus.ts";
 
 export function createPrune(access: Access, removal: Removal, ends: Ends): (rules: PruneRules) => Promise<Pruned> {
   const { checkpoints, group, recent } = access;
   const statements = preparePrune(access);
+  const findSurplus = createFindSurplus(access);
   /** Old roots with new descendants stay: the next call continues after the last one examined. */
   let lastRoot = beforeAll;
   /** The rest of a tree being deleted, leaves first: a large one is not read again for each part of it. */
   let removing: readonly Leaf[] = [];
   /** Its age limit, the ids in it, and the newest turn when it was last examined. */
   let [removingBefore, removingIds, newest] = [0, new Set<string>(), 0];
-  /** Under these rules no owner has too many: counting all sessions in every step of a run would delay requests. */
-  let withoutSurplus: PruneRules | undefined;
+  /** What owners have too many, and is not deleted yet: finding it takes too long to do so again in every step of a run. */
+  let [surplus, surplusRules] = [noSurplus, noRules];
 
   /** Each step spends from the budget, and later ones get what is left. */
-  function prune(rules: PruneRules): Done {
+  function prune(rules: PruneRules, found: Surplus): Done {
     const spent: Spent = { sessions: 0, turns: 0, budget: maxStep, marked: [], changed: [] };
-    const { idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner } = rules;
+    const { idleBefore, keysBefore, piecesBefore } = rules;
     const inUse = rules.inUse?.() ?? new Set();
     removeMarked(spent);
     if (idleBefore !== undefined) removeIdle(idleBefore.getTime(), inUse, spent);
-    const counts = maxSessionsPerOwner !== undefined && rules !== withoutSurplus;
-    const hasSurplus = counts && removeSurplus(maxSessionsPerOwner, inUse, spent);
+    const left = removeSurplus(found, inUse, spent);
     if (idleBefore !== undefined) removeFailed(idleBefore.getTime(), spent);
     if (idleBefore !== undefined) removeAbandoned(idleBefore.getTime(), inUse, spent);
     const rootsLeft = idleBefore !== undefined && removeSessionless(idleBefore.getTime(), inUse, spent);
@@ -35,8 +36,9 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
     const piecesLeft = piecesBefore !== undefined && clearPieces(piecesBefore.getTime(), spent);
     const isGivenBack = removal.giveBack();
     const { sessions, turns, budget } = spent;
-    const more = budget <= 0 || rootsLeft || Number(keys) === maxKeys || piecesLeft || !isGivenBack;
-    return { pruned: { sessions, turns, more }, spent, hasSurplus };
+    const hasSurplus = left.sessions.length > 0 || !left.isAll;
+    const more = budget <= 0 || hasSurplus || rootsLeft || Number(keys) === maxKeys || piecesLeft || !isGivenBack;
+    return { pruned: { sessions, turns, more }, spent, left };
   }
 
   function removeMarked(spent: Spent): void {
@@ -57,16 +59,14 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
     removeMarked(spent);
   }
 
-  /** True if there may be more. */
-  function removeSurplus(max: number, inUse: InUse, spent: Spent): boolean {
-    if (spent.budget <= 0) return true;
-    for (const row of statements.findCrowded.all(max)) {
-      const { owner, count } = row as { owner: string; count: number };
-      markAll(statements.findLongestIdle.all(owner, toJson(inUse), Math.min(count - max, spent.budget)), spent);
-      removeMarked(spent);
-      if (spent.budget <= 0) return true;
-    }
-    return false;
+  /** Returns what is left of it. Sessions that were used since they were found stay, and others may go instead. */
+  function removeSurplus({ sessions, isAll }: Surplus, inUse: InUse, spent: Spent): Surplus {
+    const examined = sessions.slice(0, Math.max(0, Math.ceil(spent.budget)));
+    const unused = examined.filter(({ id }) => !inUse.has(id));
+    const unchanged = statements.findUnchanged.all(JSON.stringify(unused));
+    markAll(unchanged, spent);
+    removeMarked(spent);
+    return { sessions: sessions.slice(examined.length), isAll: isAll && unchanged.length === examined.length };
   }
 
   function markAll(rows: readonly unknown[], { marked }: Spent): void {
@@ -153,11 +153,19 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
     return taken.length === limit || taken.length < found.length;
   }
 
+  async function readSurplus(rules: PruneRules): Promise<Surplus> {
+    const { maxSessionsPerOwner, inUse = () => new Set() } = rules;
+    if (maxSessionsPerOwner === undefined) return noSurplus;
+    if (rules === surplusRules && (surplus.isAll || surplus.sessions.length > 0)) return surplus;
+    return findSurplus(maxSessionsPerOwner, inUse());
+  }
+
   return async (rules) => {
+    const found = await readSurplus(rules);
     const { pruned } = await group.add(
-      () => prune(rules),
-      ({ spent, hasSurplus }) => {
-        if (!hasSurplus) withoutSurplus = rules;
+      () => prune(rules, found),
+      ({ spent, left }) => {
+        [surplus, surplusRules] = [left, rules];
         recent.forgetSessions(spent.marked);
         recent.forget(spent.changed);
       },
@@ -172,6 +180,9 @@ const maxKeys = 500;
 
 /** How much cheaper reading a turn is than deleting it. */
 const readsPerRemoval = 20;
+
+const noRules: PruneRules = {};
+const noSurplus: Surplus = { sessions: [], isAll: true };
 
 const beforeAll: Pick<Root, "created" | "number"> = { created: Number.MIN_SAFE_INTEGER, number: 0 };
 
@@ -188,8 +199,8 @@ interface Spent {
 interface Done {
   readonly pruned: Pruned;
   readonly spent: Spent;
-  /** Whether an owner may still have too many sessions. */
-  readonly hasSurplus: boolean;
+  /** What owners still have too many. */
+  readonly left: Surplus;
 }
 
 interface Root {
@@ -218,12 +229,10 @@ function preparePrune({ prepare }: Access) {
     findIdle: prepare(`
       SELECT id, owner FROM sessions INDEXED BY sessions_by_activity
       WHERE deleted = 0 AND active <= ? AND updated < ? AND ${isUnused} ORDER BY active LIMIT ?`),
-    findCrowded: prepare(`
-      SELECT owner, count(*) AS count FROM sessions INDEXED BY sessions_by_owner
-      WHERE deleted = 0 GROUP BY owner HAVING count(*) > ?`),
-    findLongestIdle: prepare(`
-      SELECT id, owner FROM sessions INDEXED BY sessions_by_owner
-      WHERE deleted = 0 AND owner = ? AND ${isUnused} ORDER BY active, updated, rowid LIMIT ?`),
+    findUnchanged: prepare(`
+      SELECT sessions.id, owner FROM json_each(?) AS found
+      CROSS JOIN sessions ON sessions.id = found.value ->> 'id' AND updated = found.value ->> 'updated'
+      WHERE deleted = 0`),
     findFailed: prepare(`
       SELECT id, ${turnBytes} AS bytes FROM turns INDEXED BY failed_turns
       WHERE status IN ('failed', 'cancelled') AND created < ?
