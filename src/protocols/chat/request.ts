@@ -75,7 +75,7 @@ function readSettings(fields: Fields): Settings {
     ...readToolChoice(fields, tools),
     format: readFormat(fields),
     ...readCommonSettings(fields),
-    seed: readInteger(fields, "seed", -maxSeed, maxSeed),
+    seed: readInteger(fields, "seed", minSeed, maxSeed),
     stop: readStop(fields),
     maxOutputTokens: maxCompletionTokens ?? maxTokens,
     choices: readInteger(fields, "n", 1, 128),
@@ -87,7 +87,7 @@ function readSettings(fields: Fields): Settings {
 }
 
 /** 64-bit integers, as far as a double can tell them from larger ones. */
-const maxSeed = 2 ** 63 - 1_024;
+const [minSeed, maxSeed] = [-(2 ** 63), 2 ** 63 - 1_024];
 
 const ownWords: OwnWords = {
   dialect: "chat",

@@ -113,6 +113,7 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   [{ max_tokens: 0 }, "max_tokens", "integer_below_min_value", ">= 1"],
   [{ max_completion_tokens: 1.5 }, "max_completion_tokens", "invalid_type", "expected an integer, but got a decimal"],
   [{ seed: 2 ** 63 }, "seed", "integer_above_max_value", "<= 9223372036854775000"],
+  [{ seed: -(2 ** 63) - 2_048 }, "seed", "integer_below_min_value", ">= -9223372036854776000"],
   [{ seed: "1" }, "seed", "invalid_type", "expected an integer"],
   [{ stop: 5 }, "stop", "invalid_type", "expected a string or an array of strings"],
   [{ stop: ["a", 5] }, "stop[1]", "invalid_type", "expected a string"],
