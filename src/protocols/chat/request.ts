@@ -67,6 +67,8 @@ export function readRequest(body: unknown, exposeReasoning: boolean): { readonly
 
 function readSettings(fields: Fields): Settings {
   readMetadata(fields, "metadata");
+  readString(fields, "prompt_cache_key");
+  readString(fields, "safety_identifier");
   const tools = readTools(fields);
   const maxCompletionTokens = readInteger(fields, "max_completion_tokens", 1);
   const maxTokens = readInteger(fields, "max_tokens", 1);

@@ -30,7 +30,7 @@ function readTool(tool: Fields): Tool {
       type,
       name: requireShortName(described, "name"),
       description: readString(described, "description"),
-      format: described.values.format ?? undefined,
+      format: readObject(described, "format")?.values,
     };
   }
   return { type: "other", extra: { dialect: "chat", fields: tool.values } };

@@ -8,6 +8,7 @@ const messages = [{ role: "user", content: "Hi" }];
 const called = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
 const described = { name: "f" };
 const tool = { type: "function", function: described };
+const customTool = (format: unknown) => ({ type: "custom", custom: { name: "f", format } });
 const schema = { type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } };
 const one = (message: unknown) => ({ messages: [message] });
 const user = (content: unknown) => one({ role: "user", content });
@@ -115,6 +116,8 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   [{ seed: 2 ** 63 }, "seed", "integer_above_max_value", "<= 9223372036854775000"],
   [{ seed: -(2 ** 63) - 2_048 }, "seed", "integer_below_min_value", ">= -9223372036854776000"],
   [{ seed: "1" }, "seed", "invalid_type", "expected an integer"],
+  [{ prompt_cache_key: 5 }, "prompt_cache_key", "invalid_type", "expected a string"],
+  [{ safety_identifier: [] }, "safety_identifier", "invalid_type", "expected a string"],
   [{ stop: 5 }, "stop", "invalid_type", "expected a string or an array of strings"],
   [{ stop: ["a", 5] }, "stop[1]", "invalid_type", "expected a string"],
   [{ stop: ["a", "b", "c", "d", "e"] }, "stop", "array_above_max_length", "maximum length 4"],
@@ -191,6 +194,7 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
     "expected an object",
   ],
   [{ tools: [{ type: "custom" }] }, "tools[0].custom", "missing_required_parameter", "tools[0].custom"],
+  [{ tools: [customTool("lark")] }, "tools[0].custom.format", "invalid_type", "expected an object, but got a string"],
   [{ tool_choice: "any" }, "tool_choice", "invalid_value", "'auto', 'none', 'required'"],
   [{ tool_choice: "required" }, "tool_choice", "invalid_value", "'tools' has none to call"],
   [{ tool_choice: { type: "required" } }, "tool_choice", "invalid_value", "'tools' has none to call"],
