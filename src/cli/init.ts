@@ -52,13 +52,16 @@ function composeFile(token: string): string {
       // One token per app, each with its own sessions.
       // "tokens": [{ "name": "notes-app", "token": "\${NOTES_APP_TOKEN}", "endpoints": ["compat_chat"] }],
 
+      // How many requests each token may send; without this, any number.
       // "limits": { "requests_per_minute": 600, "burst": 60 },
     },
 
-    // Opens the operator routes, which list, export and delete stored sessions, and those parts of the console.
+    // The general token: opens /metrics, the operator routes, which list, export and delete stored sessions, and those
+    // parts of the console.
     // "auth": { "token": "\${PORTICO_OPERATOR_TOKEN}" },
 
-    // What answers. Without it: OPENAI_API_KEY, ANTHROPIC_API_KEY, a local Ollama, else an echo.
+    // What answers. Without it: OpenAI or Anthropic, if OPENAI_API_KEY or ANTHROPIC_API_KEY is set, else a local Ollama,
+    // else an echo.
     // "adapters": {
     //   "main": { "type": "openai", "base_url": "https://api.openai.com/v1", "api_key": "\${OPENAI_API_KEY}" },
     // },
@@ -67,8 +70,11 @@ function composeFile(token: string): string {
     // Folder for the database.
     "data_dir": ".portico",
 
-    // "sessions": { "store": "memory:" },
-    // "log": { "level": "error" },
+    // Sessions idle for longer than "ttl" are deleted. Several gateways may share a store in Redis.
+    // "sessions": { "ttl": "30d", "store": "redis://127.0.0.1:6379/0" },
+
+    // A line for every request ("info"), for failures only ("error"), or none ("silent").
+    // "log": { "level": "info" },
   },
 }
 `;
