@@ -45,6 +45,13 @@ suite("the pages", () => {
     );
   }
 
+  test("every configuration of docs/redis.md is valid", async (context) => {
+    const reader = createReader(context);
+    const files = blocksOf("docs/redis.md").filter(({ kind }) => kind === "json");
+    assert.equal(files.length, 2);
+    for (const { text } of files) await reader.check(text);
+  });
+
   test("every link between pages resolves", () => {
     const broken = pages.flatMap((page) =>
       linksOf(page).filter(({ file, heading }) => {
