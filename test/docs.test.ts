@@ -39,7 +39,14 @@ const pages = [
 const missing = spawnSync("sh", ["-c", "command -v curl grep head"]).status === 0 ? false : "no sh or no curl here";
 
 suite("the pages", () => {
-  for (const page of ["README.md", "docs/sessions.md", "docs/responses.md", "docs/operating.md", "docs/embedding.md"]) {
+  for (const page of [
+    "README.md",
+    "docs/sessions.md",
+    "docs/responses.md",
+    "docs/operating.md",
+    "docs/monitoring.md",
+    "docs/embedding.md",
+  ]) {
     test(`every command of ${page} does what the page says`, { skip: missing, timeout: 60_000 }, (context) =>
       follow(page, context),
     );

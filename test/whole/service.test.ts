@@ -1,4 +1,4 @@
-/** The unit and the telemetry of docs/operating.md, unchanged: what systemd runs, and the spans of the last turn. */
+/** The unit of docs/operating.md and the telemetry of docs/monitoring.md, unchanged: what systemd runs, and the spans of the last turn. */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -10,8 +10,7 @@ import { makeFolder } from "../gateway.ts";
 import { root, toConfig, writeConfig } from "./program.ts";
 import { tellWell } from "./talk.ts";
 
-const page = readFileSync(join(root, "docs/operating.md"), "utf8");
-const unit = blockOf("ini").replaceAll("/srv/portico/", root);
+const unit = blockOf("operating", "ini").replaceAll("/srv/portico/", root);
 const [program = "", ...args] = /^ExecStart=(.*)$/m.exec(unit)?.[1]?.split(" ") ?? [];
 const verifier = "systemd-analyze";
 const skip = spawnSync(verifier, ["--version"]).status === 0 ? false : "no systemd here";
@@ -50,15 +49,16 @@ test("the spans of the last turn are exported before a gateway with telemetry ex
     }`,
   );
   const telemetry = join(folder, "telemetry.mjs");
-  writeFileSync(telemetry, blockOf("mjs").replace("@opentelemetry/sdk-node", "./sdk.mjs"));
+  writeFileSync(telemetry, blockOf("monitoring", "mjs").replace("@opentelemetry/sdk-node", "./sdk.mjs"));
   const service = startService(context, { NODE_OPTIONS: `--import ${telemetry}` });
   await tellWell(await service.address, { on: "responses", say: "hello" });
   assert.equal(await service.stop(), 0);
   await service.said(/name: 'POST \/v1\/responses'/);
 });
 
-function blockOf(kind: string): string {
-  const [, text = ""] = new RegExp(`^\`\`\`${kind}\\n(.*?)^\`\`\`$`, "ms").exec(page) ?? [];
+function blockOf(page: "operating" | "monitoring", kind: string): string {
+  const pageText = readFileSync(join(root, `docs/${page}.md`), "utf8");
+  const [, text = ""] = new RegExp(`^\`\`\`${kind}\\n(.*?)^\`\`\`$`, "ms").exec(pageText) ?? [];
   return text;
 }
 
