@@ -44,6 +44,7 @@ suite("the pages", () => {
     "docs/sessions.md",
     "docs/responses.md",
     "docs/operating.md",
+    "docs/stored-data.md",
     "docs/monitoring.md",
     "docs/embedding.md",
   ]) {
