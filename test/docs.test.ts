@@ -46,6 +46,7 @@ suite("the pages", () => {
     "docs/operating.md",
     "docs/stored-data.md",
     "docs/monitoring.md",
+    "docs/terminal.md",
     "docs/embedding.md",
   ]) {
     test(`every command of ${page} does what the page says`, { skip: missing, timeout: 60_000 }, (context) =>
