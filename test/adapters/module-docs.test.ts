@@ -1,5 +1,6 @@
-/** The adapter at the end of docs/writing-an-adapter.md works in a gateway exactly as it is on the page. */
+/** The adapters of docs/writing-an-adapter.md work exactly as they are on the page. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -12,6 +13,8 @@ import { makeFolder, startGateway, token } from "../gateway.ts";
 const page = readFileSync(new URL("../../docs/writing-an-adapter.md", import.meta.url), "utf8");
 const [, file = ""] = /"type": "module", "path": "([^"]+)"/.exec(page) ?? [];
 const [, source = ""] = /```ts\n(.*?)```\n*$/s.exec(page) ?? [];
+
+const noPython = spawnSync("python3", ["--version"]).status === 0 ? false : "no python3 here";
 
 /** Knows one model, and writes its answer in lines that are split anywhere. */
 async function startOllama(context: TestContext): Promise<{ readonly url: string; readonly asked: unknown[] }> {
@@ -42,22 +45,38 @@ async function startOllama(context: TestContext): Promise<{ readonly url: string
 
 async function start(context: TestContext) {
   const ollama = await startOllama(context);
+  const adapter = { type: "module", path: file, options: { url: ollama.url } };
+  return { ask: await startWith(context, adapter, file, source), asked: ollama.asked };
+}
+
+/** Starts a gateway with one adapter, whose file is beside the configuration. */
+async function startWith(context: TestContext, adapter: object, name: string, text: string) {
   const folder = makeFolder(context);
   // As `npm init` leaves a folder.
   writeFileSync(join(folder, "package.json"), `{ "type": "commonjs" }`);
-  writeFileSync(join(folder, file), source);
-  const adapters = { mine: { type: "module", path: file, options: { url: ollama.url } } };
-  const gateway = await startGateway(context, { adapters }, folder);
-  const ask = (body: object) =>
+  writeFileSync(join(folder, name), text);
+  const gateway = await startGateway(context, { adapters: { mine: adapter } }, folder);
+  return (body: object) =>
     fetch(`${gateway.address}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
       body: JSON.stringify({ model: "llama", messages: [{ role: "user", content: "Hello" }], ...body }),
     });
-  return { ask, asked: ollama.asked };
 }
 
 suite("docs/writing-an-adapter.md", () => {
+  test("its program answers", { skip: noPython }, async (context) => {
+    const [, program = ""] = /```python\n(.*?)```/s.exec(page) ?? [];
+    const ask = await startWith(context, { type: "command", argv: ["python3", "agent.py"] }, "agent.py", program);
+    assert.match(await (await ask({})).text(), /"content":"HELLO/);
+  });
+
+  test("its smallest module answers", async (context) => {
+    const [, smallest = ""] = /```js\n(export default .*?)```/s.exec(page) ?? [];
+    const ask = await startWith(context, { type: "module", path: file }, file, smallest);
+    assert.match(await (await ask({})).text(), /"content":"You said: Hello"/);
+  });
+
   test("its adapter has fewer than 40 lines", () => {
     const lines = source.trim().split("\n").length;
     assert.ok(lines > 20 && lines < 40, `${lines} lines`);
