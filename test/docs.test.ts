@@ -41,6 +41,7 @@ const missing = spawnSync("sh", ["-c", "command -v curl grep head"]).status === 
 suite("the pages", () => {
   for (const page of [
     "README.md",
+    "docs/http-api.md",
     "docs/sessions.md",
     "docs/responses.md",
     "docs/operating.md",
@@ -115,6 +116,18 @@ suite("the pages", () => {
     const named = [...readPage("docs/dependencies.md").matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name);
     const all = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.devDependencies)];
     assert.deepEqual(named.toSorted(), all.toSorted());
+  });
+
+  test("every route is on a page", () => {
+    const paths = [...readPage("src/http/routes.ts").matchAll(/"(\/[\w/:*]+)"/g)].map(([, path = ""]) =>
+      path.replace(":id", "{id}").replace(":item", "{item_id}").replace("/*", ""),
+    );
+    assert.ok(paths.length > 20);
+    const text = pages.map(readPage).join("\n");
+    assert.deepEqual(
+      paths.filter((path) => !text.includes(path)),
+      [],
+    );
   });
 
   test("every error code is documented with its status and type", () => {
