@@ -185,8 +185,9 @@ export function createGateway(parts: GatewayParts): Gateway {
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
       const { items, omitted } = await fitContext(parts, ask, context, truncation);
-      // A key means that the answer must be there for a repeated request.
-      const isStored = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
+      // A key means that the answer must be there for a repeated request; what the store has as running must end there.
+      const isKept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
+      const isStored = isBegun || isKept;
       // Nobody should pay for an answer that cannot be stored, and a stream that has begun can set no status.
       if (isStored) await store.check();
       const about: GrowingAbout = {

@@ -28,7 +28,7 @@ export interface Ask<Asked = Item | Reference> {
   readonly user?: string | undefined;
   /** `in-session`: only in a session or with an idempotency key. */
   readonly keep: "yes" | "no" | "in-session";
-  /** The turn is to run without its caller, who comes back for it. */
+  /** The turn is to run without its caller, who comes back for it: it is stored, whatever `keep` says. */
   readonly background?: boolean | undefined;
   /** The conversation is to be compacted: its summary is the answer. */
   readonly compacts?: boolean | undefined;

@@ -247,6 +247,17 @@ suite("a turn in the background", () => {
     assert.deepEqual(JSON.parse(JSON.stringify(again)), JSON.parse(JSON.stringify(events)));
   });
 
+  test("is stored whatever else its caller says, since that comes back for it", async () => {
+    for (const keep of ["no", "in-session"] as const) {
+      for (const caller of [{}, { key }]) {
+        const { answer, store } = open([say("x")]);
+        const { about, events } = await answer({ background: true, keep }, caller);
+        await Array.fromAsync(events);
+        assert.equal((await store.findTurn("ann", about.id))?.status, "completed");
+      }
+    }
+  });
+
   test("that is cancelled ends as cancelled, is not continued, and cancelling again changes nothing", async () => {
     const slow = createSlow();
     const { answer, gateway } = open(slow.script);
