@@ -128,6 +128,14 @@ export interface GatewayLimits extends LiveTurnsLimits, KeyedLimits, SizeLimits 
 /** Begins a turn; `isBegun`: it is stored as running before the model is asked. */
 export type BeginTurn = (ask: Ask<Item>, caller: Caller, isBegun?: boolean) => Promise<Reply>;
 
+/** A turn that is not over. */
+interface OpenTurn {
+  readonly owner: string;
+  readonly over: Promise<void>;
+  /** The ids of the session and the turn that it continues, once it has its place. */
+  continues: readonly string[];
+}
+
 /** What is known of a running turn. */
 interface GrowingAbout extends About {
   adapter?: string | undefined;
@@ -140,15 +148,15 @@ export function createGateway(parts: GatewayParts): Gateway {
   const queue = createQueue(() => limits().maxQueuedPerThread, store.peers);
   const placing = { store, chain, queue, newSessionId, unstored: new Map(), alwaysResends };
   const settlingParts = { store, chain, limits, now };
-  /** Turns whose items callers may refer to once they are over: a caller that stops one may do so before we notice. */
-  const running = new Map<string, { readonly owner: string; readonly over: Promise<void> }>();
-  /** All turns not over, whoever follows them, each with the ids of the session and the turn that it continues. */
-  const open = new Map<Promise<void>, readonly string[]>();
+  /** All turns not over, whoever follows them. */
+  const open = new Set<OpenTurn>();
+  /** Those whose items callers may refer to once they are over: a caller that stops one may do so before we notice. */
+  const named = new Map<string, OpenTurn>();
   let isClosing = false;
   const liveTurns = createLiveTurns(limits, { now, observer });
   const remoteTurns = createRemoteTurns({ store, now });
   store.peers?.onCancel((turnId) => liveTurns.cancel(turnId, cancelledError()));
-  const inUse = () => new Set(open.values().flatMap((ids) => ids));
+  const inUse = () => new Set(open.values().flatMap(({ continues }) => continues));
   const tellUse = store.peers?.shareUse(inUse);
   const beginStored = createBeginStored({ store, remoteTurns, begin, now });
   const keyed = createKeyed({ store, liveTurns, remoteTurns, begin, beginStored, resolve, limits, now });
@@ -157,7 +165,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   function resolve(ask: Ask, { owner, signal }: Pick<Caller, "owner" | "signal">): Promise<Ask<Item>> {
     const findTurn: SessionStore["findTurn"] = async (_owner, turnId) => {
       // It may end while the store is asked.
-      const turn = running.get(turnId);
+      const turn = named.get(turnId);
       const found = await store.findTurn(owner, turnId);
       if (found !== undefined || turn?.owner !== owner) return found;
       await unlessAborted(turn.over, signal);
@@ -170,16 +178,17 @@ export function createGateway(parts: GatewayParts): Gateway {
     const { turnId: id, owner, key, memo } = caller;
     const whenLeft: (() => void)[] = [];
     const leave = () => leaveAll(whenLeft);
-    const over = Promise.withResolvers<void>();
+    const { promise: over, resolve: tellOver } = Promise.withResolvers<void>();
+    const opened: OpenTurn = { owner, over, continues: [] };
     const finish = () => {
-      running.delete(id);
-      open.delete(over.promise);
-      over.resolve();
+      named.delete(id);
+      open.delete(opened);
+      tellOver();
     };
-    open.set(over.promise, []);
+    open.add(opened);
     try {
       const place = await findPlace(placing, ask, caller, whenLeft);
-      open.set(over.promise, idsOf(place));
+      opened.continues = idsOf(place);
       tellUse?.();
       caller.stands?.();
       const truncation = truncationOf(ask, place.by);
@@ -205,7 +214,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       const isReplayable = isBegun || memo !== undefined || key !== undefined;
       const turnRecord: TurnRecord = { owner, about, memo, background: ask.background === true, isReplayable };
       const turn: PlacedTurn = { ask, caller, place, turnRecord, isStored, isBegun, leave, finish };
-      if (isNamed(turn)) running.set(id, { owner, over: over.promise });
+      if (isNamed(turn)) named.set(id, opened);
       const settling = createSettling(settlingParts, turn);
       const events = frame(id, askAdapter(ask, caller, items, about), settling);
       return { about, context, events: leaveOnReturn(events, settling.leaveEarly, finish) };
@@ -277,7 +286,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     async close(overdue) {
       isClosing = true;
       await liveTurns.close(overdue);
-      await Promise.race([Promise.all(open.keys()), overdue]);
+      await Promise.race([Promise.all(Array.from(open, ({ over }) => over)), overdue]);
     },
   };
 }
