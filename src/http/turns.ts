@@ -59,7 +59,7 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
       check(asking);
       const { token, bytes, onlyFollows = false } = asking;
       const { owner } = token;
-      const hold = held.hold(owner, bytes);
+      let hold = held.hold(owner, bytes);
       // The request and whatever outlives it: the last of them releases what they share.
       let holders = 1;
       let isTurn = !onlyFollows;
@@ -76,6 +76,8 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
           turns.add(owner, 1);
           isTurn = true;
         }
+        // Its request may have left while its key was looked up.
+        if (holders === 0) hold = held.hold(owner, bytes);
         holders++;
         return leave;
       }

@@ -15,3 +15,18 @@ test("admitted requests are served while the gateway drains, and refused once it
   turns.abort();
   await assert.rejects(run(), { code: "draining" });
 });
+
+test("a turn that takes its slot when its request has left counts like any other, until it ends", async () => {
+  const held = createHoldings(() => 1_000, "requests");
+  const turns = createTurns(() => 10, held);
+  const token = toToken("one", { maxConcurrentTurns: 1 });
+  const follow = { token, bytes: 100, onlyFollows: true };
+  const acquireSlot = await turns.run(new AbortController(), follow, async (acquire) => acquire);
+  assert.equal(held.bytes, 0);
+  const release = acquireSlot();
+  assert.equal(held.bytes, 100);
+  assert.throws(() => turns.check({ token }), { code: "rate_limit_exceeded" });
+  release();
+  assert.equal(held.bytes, 0);
+  turns.check({ token });
+});
