@@ -221,6 +221,16 @@ suite("gateways on one store", () => {
     assert.equal((await other.gateway.recall("ann", about.id))!.state.status, "over");
   });
 
+  test("what a turn says is published to other gateways, and nothing when only its end is left", async () => {
+    const { store } = createPeerStores()();
+    const published: string[] = [];
+    const publish = (_name: string, events: readonly Event[]) =>
+      void published.push(events.map(({ type }) => type).join(" "));
+    const { answer } = open([say("x"), [{ type: "message-end" }]], { ...store, peers: { ...store.peers!, publish } });
+    await drain(await answer({}, { key }));
+    assert.deepEqual(published, ["turn-start item-start item-delta", "item-end"]);
+  });
+
   test("a turn that still runs is not reported as failed to a follower that lost its stream", async () => {
     const slow = createSlow();
     const join = createPeerStores();

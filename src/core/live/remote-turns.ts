@@ -81,10 +81,8 @@ export function createRemoteTurns({ store, now }: RemoteTurnsParts): RemoteTurns
     hasPeers: peers !== undefined,
     announce: async (turnId, signal) => peers?.enter(nameOfRun(turnId), signal),
     publish(turnId, events) {
-      peers?.publish(
-        nameOfRun(turnId),
-        events.filter(({ type }) => type !== "turn-end"),
-      );
+      const published = events.filter(({ type }) => type !== "turn-end");
+      if (published.length > 0) peers?.publish(nameOfRun(turnId), published);
     },
     async find(owner, turnId) {
       const turn = await read(owner, turnId);
