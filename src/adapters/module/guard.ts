@@ -1,14 +1,15 @@
-/** Wraps an operator's adapter: checks what it says, explains what it throws, and never depends on it to stop. */
-import type { Delta } from "../../core/delta.ts";
+/** Wraps an operator's adapter: checks what it returns, explains what it throws, and never depends on it to stop. */
 import { inspect } from "node:util";
+import type { Delta } from "../../core/delta.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
-import { finishes, type Turn, type Usage } from "../../core/turn.ts";
+import type { Turn } from "../../core/turn.ts";
 import type { AnswerLimits } from "../type.ts";
 import { createWaiting } from "../waiting.ts";
 import type { Limit } from "../watch.ts";
 import { reportableCodes, toLateFailure, toWholeSeconds } from "../failures.ts";
-import { isCount, isObject, type JsonObject as Fields } from "../json.ts";
+import { isCount } from "../json.ts";
+import { checkBatch, isAbsent, unfit } from "./check.ts";
 
 /** Without limits, an answer may take any time. */
 export function guardAdapter(adapter: Adapter, limits?: AnswerLimits): Adapter {
@@ -99,6 +100,10 @@ function iterate(stream: AsyncIterable<unknown>): AsyncIterator<unknown> {
   throw unfit("stream must be an async generator: async *stream(turn, signal)", stream);
 }
 
+function isNames(value: unknown): boolean {
+  return Array.isArray(value) && value.every((name) => typeof name === "string");
+}
+
 /** Returning nothing is the same as not having the method. */
 function guardCall<Arguments extends unknown[], Result>(
   call: ((...given: Arguments) => Promise<Result>) | undefined,
@@ -115,97 +120,6 @@ function guardCall<Arguments extends unknown[], Result>(
       throw toFailure(thrown);
     }
   };
-}
-
-function checkBatch(batch: unknown, choices = 1): readonly Delta[] {
-  if (!Array.isArray(batch)) throw unfit("stream must yield lists of deltas", batch);
-  for (const delta of batch) {
-    if (!isDelta(delta)) throw unfit("stream yielded something that is not a delta", delta);
-    if (!isChoice(delta["choice"], choices))
-      throw unfit("stream yielded a delta for a choice that was not requested", delta);
-  }
-  return (batch.some(hasNull) ? batch.map(withoutNulls) : batch) as readonly Delta[];
-}
-
-function isDelta(value: unknown): value is Fields {
-  if (!isObject(value) || typeof value["type"] !== "string" || !Object.hasOwn(whole, value["type"])) return false;
-  return whole[value["type"] as Delta["type"]](value);
-}
-
-/** The first choice has no number. */
-function isChoice(choice: unknown, choices: number): boolean {
-  return isAbsent(choice) || (isCount(choice) && choice > 0 && choice < choices);
-}
-
-/** A null field means an absent one. */
-function hasNull(delta: Fields): boolean {
-  for (const key in delta) if (delta[key] === null) return true;
-  return delta["type"] === "notes";
-}
-
-function withoutNulls(delta: Fields): Fields {
-  const said = Object.fromEntries(Object.entries(delta).filter(([, value]) => value !== null));
-  return isObject(said["notes"]) ? { ...said, notes: withoutNulls(said["notes"]) } : said;
-}
-
-/** Whether JSON, in which it is stored and sent, can hold it: no cycle, no BigInt. */
-function isWritable(value: object): boolean {
-  try {
-    return typeof JSON.stringify(value) === "string";
-  } catch {
-    return false;
-  }
-}
-
-const isText = ({ text }: Fields) => typeof text === "string";
-const isAbsent = (value: unknown) => value === undefined || value === null;
-const isNames = (value: unknown) => Array.isArray(value) && value.every((name) => typeof name === "string");
-const isList = (value: unknown) => Array.isArray(value) && isWritable(value);
-const isWord = (value: unknown) => isAbsent(value) || typeof value === "string";
-const isFields = (value: unknown) => isObject(value) && isWritable(value);
-const isExtra = (value: unknown) => isObject(value) && isWord(value["dialect"]) && isFields(value["fields"]);
-const mayBeExtra = (value: unknown) => isAbsent(value) || isExtra(value);
-const isSaid = (delta: Fields) => isText(delta) && mayBeExtra(delta["extra"]);
-
-/** What the core relies on in each delta. */
-const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
-  text: (delta) => isSaid(delta) && (isAbsent(delta["logprobs"]) || isList(delta["logprobs"])),
-  refusal: isSaid,
-  reasoning: (delta) => isText(delta) && (isAbsent(delta["summary"]) || isCount(delta["summary"])),
-  annotation: ({ annotation }) =>
-    isObject(annotation) && typeof annotation["type"] === "string" && isFields(annotation["fields"]),
-  "message-end": ({ extra }) => mayBeExtra(extra),
-  "reasoning-seal": ({ encrypted }) => typeof encrypted === "string",
-  "tool-call": ({ index, callId, name, group, kind, extra }) =>
-    Number.isInteger(index) &&
-    typeof name === "string" &&
-    name !== "" &&
-    isWord(callId) &&
-    isWord(group) &&
-    kinds.has(kind) &&
-    mayBeExtra(extra),
-  "tool-extra": ({ index, extra }) => Number.isInteger(index) && isExtra(extra),
-  "tool-arguments": (delta) => Number.isInteger(delta["index"]) && isText(delta),
-  compaction: ({ summary }) => typeof summary === "string",
-  other: ({ extra, exchange }) =>
-    isExtra(extra) &&
-    (isAbsent(exchange) || (isObject(exchange) && typeof exchange["id"] === "string" && sides.has(exchange["side"]))),
-  usage: ({ usage }) =>
-    isObject(usage) &&
-    counts.every((count) => isCount(usage[count])) &&
-    (usage["cacheWriteTokens"] === undefined || isCount(usage["cacheWriteTokens"])),
-  notes: ({ notes }) => isObject(notes) && isWord(notes["fingerprint"]) && isWord(notes["serviceTier"]),
-  finish: ({ reason }) => finishes.some((known) => known === reason),
-};
-
-const kinds: ReadonlySet<unknown> = new Set([undefined, null, "function", "custom", "search"]);
-const sides: ReadonlySet<unknown> = new Set(["model", "tools"]);
-const counts: readonly (keyof Usage)[] = ["inputTokens", "cachedTokens", "outputTokens", "reasoningTokens"];
-
-function unfit(what: string, found: unknown): GatewayError {
-  return new GatewayError("adapter_protocol", "The adapter's module produced something that is not an answer.", {
-    cause: new Error(`${what}; found: ${inspect(found).slice(0, 200)}`),
-  });
 }
 
 /**
