@@ -1,0 +1,231 @@
+/** Reads the items of an answer: each begins, is said piece by piece, and at its end says what its pieces have not. */
+import type { Delta } from "../../../core/delta.ts";
+import { GatewayError } from "../../../core/errors.ts";
+import type { Annotation, Extra } from "../../../core/item.ts";
+import { type JsonObject, isObject, listAt, textAt } from "../../json.ts";
+import { annotationsAt } from "../annotations.ts";
+import { toArgumentsText } from "../json.ts";
+import { readLogprobs } from "../logprobs.ts";
+import { extraOf } from "../native.ts";
+import type { Say } from "../stream.ts";
+import { createNoteSender, type PartPlace } from "./notes.ts";
+
+/** Items are known by their index in the output. */
+export interface ItemReader {
+  begin(item: JsonObject, index: number): void;
+  addText(place: PartPlace, text: string, logprobs: ReturnType<typeof readLogprobs>): void;
+  addNote(place: PartPlace, annotation: Annotation): void;
+  addRefusal(index: number, text: string): void;
+  /** `summary`: the section of the item's summary that it belongs to; absent: it is the reasoning itself. */
+  addReasoning(index: number, text: string, summary?: number): void;
+  addArguments(index: number, text: string): void;
+  end(item: JsonObject, index: number): void;
+  /** Says what none of its items has: some servers stream only the end. */
+  endAll(response: JsonObject): void;
+  hasCalls(): boolean;
+}
+
+interface ItemReading {
+  /** Something of it was said: words, or a call's arguments. */
+  isSaid: boolean;
+  /** What the dialect adds to a message, said with its first words: alone it would already be an answer. */
+  phase: Extra | undefined;
+  /** It is a call that has begun. */
+  isCall: boolean;
+  /** The fields that the dialect adds to a call, as said so far, in JSON. */
+  callFields: string;
+}
+
+export function createItemReader(say: Say): ItemReader {
+  const notes = createNoteSender(say);
+  const readSection = createSectionReader();
+  const items = new Map<number, ItemReading>();
+  /** The index of the item said last, while more of it may come; or -1. */
+  let open = -1;
+
+  function itemAt(index: number): ItemReading {
+    let item = items.get(index);
+    if (item === undefined)
+      items.set(index, (item = { isSaid: false, phase: undefined, isCall: false, callFields: "" }));
+    return item;
+  }
+
+  function sayPiece(index: number, delta: Delta): void {
+    const item = itemAt(index);
+    const opens = !item.isSaid && (delta.type === "text" || delta.type === "refusal");
+    say(opens && item.phase !== undefined ? { ...delta, extra: item.phase } : delta);
+    item.isSaid = true;
+    open = index;
+  }
+
+  /** Also for a call that has begun: its dialect may have added something since. */
+  function beginCall(item: JsonObject, index: number): void {
+    const kind = callKinds.get(item["type"]);
+    const name = textAt(item, "name");
+    // A call without a name yet begins when it is done.
+    if (kind === undefined || name === undefined) return;
+    const begun = itemAt(index);
+    const extra = extraOf(item, knownOfCall, "responses");
+    const fields = JSON.stringify(extra?.fields ?? {});
+    if (!begun.isCall) {
+      const callId = textAt(item, "call_id");
+      const group = textAt(item, "namespace");
+      const more = { ...(group !== undefined && { group }), ...(extra !== undefined && { extra }) };
+      say({ type: "tool-call", index, callId, name, kind, ...more });
+    } else if (extra !== undefined && fields !== begun.callFields) say({ type: "tool-extra", index, extra });
+    begun.isCall = true;
+    begun.callFields = fields;
+  }
+
+  /** Some servers stream less of a text than the complete item has. */
+  function sayRest(item: JsonObject | undefined, index: number): void {
+    if (index !== open || item?.["type"] !== "message") return;
+    for (const [part, whole] of partsAt(item, "content").entries())
+      notes.completeText({ item: index, part }, textAt(whole, "text") ?? "");
+  }
+
+  function endMessage(item: JsonObject, index: number, isNews: boolean): void {
+    const extra = phaseOf(item);
+    for (const [number, part] of partsAt(item, "content").entries()) {
+      const place = { item: index, part: number };
+      if (isNews) notes.recordText(place, sayPart(say, part, extra));
+      notes.completeNotes(place, annotationsAt(part));
+    }
+    if (item["status"] !== "incomplete") say({ type: "message-end", extra });
+  }
+
+  function endReasoning(item: JsonObject, index: number, isNews: boolean): void {
+    if (isNews) {
+      for (const text of textsAt(item, "content")) say({ type: "reasoning", text });
+      for (const [number, text] of textsAt(item, "summary").entries())
+        say({ type: "reasoning", text, summary: readSection(index, number) });
+    }
+    const encrypted = textAt(item, "encrypted_content");
+    if (encrypted !== undefined) say({ type: "reasoning-seal", encrypted });
+  }
+
+  function endCall(item: JsonObject, index: number, isNews: boolean): void {
+    beginCall(item, index);
+    if (!itemAt(index).isCall) {
+      throw new GatewayError("adapter_protocol", "The upstream called a tool without naming it.");
+    }
+    const text = toArgumentsText(item[item["type"] === "function_call" ? "arguments" : "input"]);
+    if (isNews && text !== "") say({ type: "tool-arguments", index, text });
+  }
+
+  /** What we have no type for, such as a hosted tool's call, is for callers of this dialect. */
+  function endOther(item: JsonObject, index: number, isNews: boolean): void {
+    if (!isNews || textAt(item, "type") === undefined) return;
+    if (!isCallersSearch(item)) return say(toOther(item));
+    itemAt(index).isCall = true;
+    say({ type: "tool-call", index, callId: textAt(item, "call_id"), name: "tool_search", kind: "search" });
+    say({ type: "tool-arguments", index, text: JSON.stringify(item["arguments"] ?? {}) });
+  }
+
+  function end(item: JsonObject, index: number): void {
+    const begun = itemAt(index);
+    const isNews = !begun.isSaid;
+    begun.isSaid = true;
+    sayRest(item, index);
+    open = -1;
+    switch (item["type"]) {
+      case "message":
+        return endMessage(item, index, isNews);
+      case "reasoning":
+        return endReasoning(item, index, isNews);
+      case "function_call":
+      case "custom_tool_call":
+        return endCall(item, index, isNews);
+      default:
+        return endOther(item, index, isNews);
+    }
+  }
+
+  return {
+    begin(item, index) {
+      open = -1;
+      if (item["type"] === "message") itemAt(index).phase = phaseOf(item);
+      else beginCall(item, index);
+    },
+    addText(place, text, logprobs) {
+      notes.recordText(place, text);
+      sayPiece(place.item, { type: "text", text, logprobs });
+    },
+    addNote: notes.addNote,
+    addRefusal: (index, text) => sayPiece(index, { type: "refusal", text }),
+    addReasoning(index, text, summary) {
+      const section = summary === undefined ? {} : { summary: readSection(index, summary) };
+      sayPiece(index, { type: "reasoning", text, ...section });
+    },
+    addArguments(index, text) {
+      // If the call has not begun, its `done` item has the arguments.
+      if (itemAt(index).isCall) sayPiece(index, { type: "tool-arguments", index, text });
+    },
+    end,
+    endAll(response) {
+      const output = partsAt(response, "output");
+      if (!items.values().some(({ isSaid }) => isSaid)) output.forEach(end);
+      sayRest(output[open], open);
+    },
+    hasCalls: () => items.values().some(({ isCall }) => isCall),
+  };
+}
+
+/** Numbers the sections of summaries across items, to keep those of two items apart. */
+function createSectionReader(): (index: number, summary: number) => number {
+  let section = -1;
+  let last = "";
+  return (index, summary) => {
+    const place = `${index} ${summary}`;
+    if (place !== last) section += 1;
+    last = place;
+    return section;
+  };
+}
+
+/** A message's phase (commentary or final) is also sent back in the next turn. */
+function phaseOf(message: JsonObject): Extra | undefined {
+  const phase = textAt(message, "phase");
+  return phase === undefined ? undefined : { dialect: "responses", fields: { phase } };
+}
+
+/** Gives its text. */
+function sayPart(say: Say, part: JsonObject, extra: Extra | undefined): string {
+  const ofMessage = extra && { extra };
+  const text = textAt(part, "text");
+  if (text !== undefined) {
+    say({ type: "text", text, logprobs: readLogprobs(listAt(part, "logprobs")), ...ofMessage });
+  }
+  const refusal = textAt(part, "refusal");
+  if (refusal !== undefined) say({ type: "refusal", text: refusal, ...ofMessage });
+  return text ?? "";
+}
+
+/** A tool search for the caller to run; the server's own are marked, or have no id. */
+function isCallersSearch(item: JsonObject): boolean {
+  const isServers = item["execution"] === "server" || textAt(item, "call_id") === undefined;
+  return item["type"] === "tool_search_call" && !isServers;
+}
+
+/** Items that await the caller have a call id, or an id that the caller's answer names. */
+function toOther(item: JsonObject): Delta {
+  const id = textAt(item, item["type"] === "mcp_approval_request" ? "id" : "call_id");
+  const side = textAt(item, "type")?.endsWith("_output") === true ? "tools" : "model";
+  const extra = { dialect: "responses", fields: item } as const;
+  return { type: "other", extra, ...(id !== undefined && { exchange: { side, id } }) };
+}
+
+const knownOfCall = new Set(["type", "id", "status", "call_id", "name", "namespace", "arguments", "input"]);
+
+const callKinds: ReadonlyMap<unknown, "function" | "custom"> = new Map([
+  ["function_call", "function"],
+  ["custom_tool_call", "custom"],
+]);
+
+function partsAt(from: JsonObject, key: string): readonly JsonObject[] {
+  return (listAt(from, key) ?? []).filter(isObject);
+}
+
+function textsAt(from: JsonObject, key: string): readonly string[] {
+  return partsAt(from, key).flatMap((part) => textAt(part, "text") ?? []);
+}
