@@ -31,6 +31,8 @@ test("an error within an answer of status 200 is reported with a status only if 
   assert.equal(messageOf({ type: "overloaded_error" }), "The upstream failed.");
   assert.equal(messageOf({ message: "Broken.", code: 1302 }), "The upstream failed: Broken.");
   assert.equal(messageOf({ message: "Broken.", code: 500 }), "The upstream failed with status 500: Broken.");
+  assert.equal(messageOf({ message: "Broken.", code: "500" }), "The upstream failed with status 500: Broken.");
+  assert.equal(failureIn({ error: { message: "Slow down.", code: "429" } }).code, "adapter_rate_limit");
   assert.doesNotMatch(messageOf({ code: "invalid_api_key" }), /status/);
   assert.doesNotMatch(messageOf({ type: "rate_limit_error" }), /status/);
 });

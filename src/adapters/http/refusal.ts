@@ -24,9 +24,9 @@ export interface Refusal {
 /** An error reported within an answer that began well. */
 export function toReportedFailure(error: unknown, scrub: Scrub): GatewayError {
   const fields = isObject(error) ? error : { message: error };
-  const number = fields["code"];
-  // Some servers write a status here, others their own number.
-  const status = typeof number === "number" && number >= 400 && number < 600 ? number : undefined;
+  const number = Number(fields["code"]);
+  // Some servers write a status here, as a number or a word, others their own number.
+  const status = number >= 400 && number < 600 ? number : undefined;
   return toRefusalError({ status, ...wordsOf(fields) }, scrub);
 }
 
