@@ -1,5 +1,7 @@
 /** Runs one program in its own process group: output waits to be pulled, and nothing of the group stays behind. */
+import type { ChildProcess } from "node:child_process";
 import { basename } from "node:path";
+import type { Readable } from "node:stream";
 import { callerLeft, GatewayError } from "../../core/errors.ts";
 import { toLateFailure } from "../failures.ts";
 import type { AnswerLimits } from "../type.ts";
@@ -41,12 +43,11 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   let failure: GatewayError | undefined;
   let saidBytes = 0;
   let closed = false;
-  let errorTail = Buffer.alloc(0);
   let killer: NodeJS.Timeout | undefined;
   let wake: (() => void) | undefined;
   let isPulled = false;
-  let lastCall: NodeJS.Timeout | undefined;
-  let lastLook: NodeJS.Immediate | undefined;
+  const lastCall = createLastCall(endOutput);
+  const readErrors = keepEnd(child.stderr);
   const hasExited = () => child.exitCode !== null || child.signalCode !== null;
 
   const watch = createWatch(limits.totalMs, (limit, limitMs) => {
@@ -55,7 +56,7 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   const leave = () => stop(callerLeft(), 0);
 
   function toCause(): Error {
-    return new Error(`${name} wrote to its standard error: ${errorTail.toString("utf8").trim() || "nothing"}`);
+    return new Error(`${name} wrote to its standard error: ${readErrors().trim() || "nothing"}`);
   }
 
   /** The first reason to stop stands. */
@@ -78,11 +79,8 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
    * Processes outside the group may hold the output open forever, so its end is not awaited when the program is gone.
    */
   function expectEnd(): void {
-    clearTimeout(lastCall);
-    clearImmediate(lastLook);
-    if (!isPulled || !hasExited()) return;
-    // Timers run before pipes: if we were held up, what came meanwhile is still unread.
-    lastCall = setTimeout(() => (lastLook = setImmediate(endOutput)), maxDelayMs).unref();
+    lastCall.cancel();
+    if (isPulled && hasExited()) lastCall.start();
   }
 
   function endOutput(): void {
@@ -135,9 +133,6 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   });
   child.stdout.on("readable", () => wake?.());
   child.stdout.once("end", () => wake?.());
-  child.stderr.on("data", (bytes: Buffer) => {
-    errorTail = Buffer.concat([errorTail, bytes]).subarray(-maxKeptErrorBytes);
-  });
   // A program need not read its input, and a broken pipe is an end like any other.
   for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.on("error", () => {});
   child.stdin.end(launch.input);
@@ -156,9 +151,7 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
     async finish() {
       await waitUntil(() => closed);
       if (child.exitCode === 0) return;
-      const how =
-        child.exitCode === null ? `was terminated by ${child.signalCode}` : `failed with exit code ${child.exitCode}`;
-      throw new GatewayError("adapter_error", `The adapter's program ${how}.`, { cause: toCause() });
+      throw new GatewayError("adapter_error", `The adapter's program ${describeExit(child)}.`, { cause: toCause() });
     },
     dismiss: () => stop(callerLeft()),
     leave,
@@ -167,6 +160,35 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
       send("SIGKILL");
     },
   };
+}
+
+/** Calls `end` when output had time to arrive. */
+function createLastCall(end: () => void) {
+  let timer: NodeJS.Timeout | undefined;
+  let look: NodeJS.Immediate | undefined;
+  return {
+    start(): void {
+      // Timers run before pipes: if we were held up, what came meanwhile is still unread.
+      timer = setTimeout(() => (look = setImmediate(end)), maxDelayMs).unref();
+    },
+    cancel(): void {
+      clearTimeout(timer);
+      clearImmediate(look);
+    },
+  };
+}
+
+/** Keeps the end of what is written to a pipe, for whoever asks. */
+function keepEnd(pipe: Readable): () => string {
+  let end = Buffer.alloc(0);
+  pipe.on("data", (bytes: Buffer) => {
+    end = Buffer.concat([end, bytes]).subarray(-maxKeptErrorBytes);
+  });
+  return () => end.toString("utf8");
+}
+
+function describeExit({ exitCode, signalCode }: ChildProcess): string {
+  return exitCode === null ? `was terminated by ${signalCode}` : `failed with exit code ${exitCode}`;
 }
 
 /** What it failed to do, by limit. */
