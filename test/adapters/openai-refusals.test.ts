@@ -37,6 +37,17 @@ test("an exhausted quota that is reported with status 429 is not retried", () =>
   assert.equal(toRefusalError({ ...empty, code: "rate_limit_exceeded" }, scrub).isLasting, false);
 });
 
+test("a prompt that is too long has the code that clients know, also where a server has its own word for it", () => {
+  const long = { message: "It exceeds the available context size.", type: "exceed_context_size_error" };
+  for (const failure of [
+    toRefusalError({ status: 400, ...long }, scrub),
+    toReportedFailure({ code: 400, ...long }, scrub),
+  ])
+    assert.deepEqual([failure.code, failure.wireCode], ["adapter_bad_request", "context_length_exceeded"]);
+  const named = toRefusalError({ status: 400, ...long, code: "too_long" }, scrub);
+  assert.equal(named.wireCode, "too_long");
+});
+
 test("a wrong key is reported to callers only as something for the operator to check", () => {
   const message = "Incorrect API key provided: abc.";
   const wrong = toRefusalError({ status: 401, message }, scrub);

@@ -46,7 +46,10 @@ export function toRefusalError(refusal: Refusal, scrub: Scrub): GatewayError {
   return new GatewayError(code, toMessage(code, refusal, clean(refusal.message, 2000) ?? ""), {
     param: clean(refusal.param, 200),
     // A refusal of our own credentials is not the caller's `invalid_api_key`, and a wrong path is not the caller's either.
-    wireCode: code === "adapter_refused" || isAboutPath(refusal) ? undefined : clean(refusal.code, 200),
+    wireCode:
+      code === "adapter_refused" || isAboutPath(refusal)
+        ? undefined
+        : clean(refusal.code ?? wireCodeOfType.get(refusal.type), 200),
     retryAfterSeconds: readRetryAfter(refusal, Date.now()),
     // An exhausted account has the status of a rate limit, but does not recover in a moment.
     isLasting: [refusal.code, refusal.type].includes("insufficient_quota"),
@@ -138,6 +141,11 @@ const codeOfWord: ReadonlyMap<string | undefined, ErrorCode> = new Map([
   ["server_is_overloaded", "overloaded"],
   ["timeout_error", "adapter_timeout"],
   ["timeout", "adapter_timeout"],
+]);
+
+/** For errors without a code whose type says the same: agents shorten a conversation for this code alone. */
+const wireCodeOfType: ReadonlyMap<string | undefined, string> = new Map([
+  ["exceed_context_size_error", "context_length_exceeded"],
 ]);
 
 function toMessage(code: ErrorCode, refusal: Refusal, said: string): string {
