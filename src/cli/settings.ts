@@ -1,5 +1,5 @@
 /** Finds the config file, reads it, and loads it. */
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { lstatSync, readFileSync, statSync } from "node:fs";
 import { type Loaded, loadConfig, type Source } from "../config/load.ts";
 import { ConfigError, type Problem } from "../config/problem.ts";
 import { createToken } from "../config/token.ts";
@@ -63,7 +63,16 @@ function findFile(given: string | undefined, terminal: Terminal): string | undef
   const named = given ?? (usual === "" ? undefined : usual);
   if (named !== undefined) return toPath(named, terminal);
   const file = toPath("portico.json", terminal);
-  return existsSync(file) ? file : undefined;
+  return isThere(file) ? file : undefined;
+}
+
+/** A link that leads nowhere, or what may not be looked at, is no request to run without a file: reading it will fail. */
+function isThere(file: string): boolean {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
 }
 
 function readSource(file: string | undefined, terminal: Terminal): Source {

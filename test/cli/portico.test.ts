@@ -11,6 +11,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
@@ -182,6 +183,14 @@ test("check finds the file through PORTICO_CONFIG and lists warnings.", async ()
   assert.match(stderr, /^warning: gateway\.http\.bind: 0\.0\.0\.0 can be reached/m);
   assert.match(stderr, /^warning: gateway\.http\.auth_token: shorter than 16/m);
   assert.match(stderr, /other\.json is valid\.$/m);
+});
+
+test("A link to a config file that does not exist is a problem, and no request to run without one.", async () => {
+  const folder = newFolder();
+  symlinkSync("gone.json", join(folder, "portico.json"));
+  const { code, stderr } = await portico(folder, ["check"]);
+  assert.equal(code, 1);
+  assert.match(stderr, /portico\.json: the config file cannot be read \(ENOENT\)/);
 });
 
 test("A config file that is named but does not exist is a problem.", async () => {
