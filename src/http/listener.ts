@@ -67,11 +67,19 @@ async function findAddresses(name: string): Promise<readonly string[]> {
 
 /** Clears a socket that a killed process left behind. Leaves alone anything else, or one in use: listening reports it. */
 async function removeDeadSocket(path: string): Promise<void> {
-  // A plain file refuses connections too.
-  if (lstatSync(path, { throwIfNoEntry: false })?.isSocket() !== true) return;
+  if (!isSocket(path)) return;
   const { promise: isDead, resolve } = Promise.withResolvers<boolean>();
   const socket = connect(path, () => resolve(false));
   socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
   if (await isDead) rmSync(path, { force: true });
   socket.destroy();
+}
+
+/** A plain file refuses connections too. */
+function isSocket(path: string): boolean {
+  try {
+    return lstatSync(path).isSocket();
+  } catch {
+    return false;
+  }
 }

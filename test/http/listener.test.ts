@@ -2,9 +2,12 @@
 import assert from "node:assert/strict";
 import dns from "node:dns";
 import { once } from "node:events";
+import { symlinkSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { suite, test, type TestContext } from "node:test";
+import { makeFolder } from "../gateway.ts";
 import { authorization, createBox, say, type Script } from "../scripted.ts";
 
 /** These stand for the addresses of two families, of which a machine may have only one. */
@@ -52,6 +55,13 @@ suite("a gateway that listens on localhost", { skip }, () => {
       /^HTTP\/1\.1 200 /,
     );
   });
+});
+
+test("a unix socket whose path cannot be looked at is reported as an address at which nothing can listen", async (context) => {
+  const folder = makeFolder(context);
+  symlinkSync("loop", join(folder, "loop"));
+  const box = createBox(context, [], { settings: { bind: `unix:${join(folder, "loop/door.sock")}` } });
+  await assert.rejects(box.listen(), { syscall: "listen" });
 });
 
 async function* endless(_turn: unknown, signal: AbortSignal) {
