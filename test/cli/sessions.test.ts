@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -162,6 +162,19 @@ test("an archive that cannot be read or written is a failure that says why", asy
   assert.match((await sessions(folder, "import", "socket")).complained, /socket cannot be read \(E/);
   await keepThread(openBeside(context, file), 1);
   assert.match((await sessions(folder, "export", "--out", long)).complained, /cannot be written \(ENAMETOOLONG\)/);
+});
+
+test("a store that this user cannot look at is not taken for an absent one", async (context) => {
+  const folder = makeFolder(context);
+  symlinkSync("loop", join(folder, "loop"));
+  const sessionsKeys = { store: "sqlite:loop/portico.db" };
+  const settings = { gateway: { http: { auth_token: "sk-test-0123456789abcdef" }, sessions: sessionsKeys } };
+  writeFileSync(join(folder, "portico.json"), JSON.stringify(settings), { mode: 0o600 });
+  for (const command of ["list", "prune", "export"]) {
+    const { code, complained } = await sessions(folder, command);
+    assert.equal(code, 1);
+    assert.match(complained, /loop\/portico\.db cannot be read \(ELOOP\)/);
+  }
 });
 
 test("an archive can be piped from one command into the next", async (context) => {

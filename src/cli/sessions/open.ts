@@ -1,11 +1,11 @@
 /** Opens the configured store beside a gateway that may run on it, and closes it again. */
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import type { SessionsConfig } from "../../config/config.ts";
 import { hideSecrets } from "../../config/hide.ts";
 import { fileOfStore } from "../../config/store.ts";
-import { GatewayError } from "../../core/errors.ts";
+import { codeOf, GatewayError } from "../../core/errors.ts";
 import type { SessionStore } from "../../core/store.ts";
-import type { Arguments } from "../command.ts";
+import { type Arguments, CommandError } from "../command.ts";
 import { readSettings } from "../settings.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -63,7 +63,16 @@ export function nameCause(failure: GatewayError, file: string | undefined): Gate
 }
 
 async function storeExists(url: string, file: string | undefined): Promise<boolean> {
-  if (file !== undefined) return existsSync(file);
+  if (file !== undefined) return fileExists(file);
   const { inspectRedis } = await import("../../stores/redis/inspect.ts");
   return (await inspectRedis(url)).version !== undefined;
+}
+
+/** Throws if it cannot tell. */
+function fileExists(file: string): boolean {
+  try {
+    return statSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch (thrown) {
+    throw new CommandError(`The store ${file} cannot be read (${codeOf(thrown)}); run this as the gateway's user.`);
+  }
 }
