@@ -82,7 +82,7 @@ export function createJournal(
       requestId: request.id,
       traceId: traceIdOf(span?.trace ?? readTrace(request.headers)),
       method,
-      path: request.route?.path ?? toPath(request.originalUrl),
+      path: request.route?.path ?? toPath(request.originalUrl).slice(0, maxPathLength),
       status,
       ms: Math.round(ms),
       firstMs: firstByte && Math.round(firstByte.ms),
@@ -151,6 +151,9 @@ function toRemarkFields(remarks: About["remarks"]): object {
   const { "x-portico-tried": tried, "x-portico-warning": warning } = toRemarkHeaders(remarks);
   return { tried, warning };
 }
+
+/** Of a path that is no route's: anybody may send one, as long as the headers may be. */
+const maxPathLength = 200;
 
 const switchingProtocols = 101;
 

@@ -705,6 +705,16 @@ test("a request without Host, or with an unknown Expect, gets an ordinary answer
   assert.match(strange, /^HTTP\/1\.1 200 [^]*"status":"ok"/);
 });
 
+test("the log has only the beginning of a long unknown path, which anybody may send", async (context) => {
+  const box = createBox(context, [say("hi")]);
+  const address = await box.listen();
+  await exchange(context, address, `GET /${"a".repeat(15_000)} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+  assert.deepEqual(
+    box.logged.map(({ fields }) => "path" in fields && fields.path),
+    [`/${"a".repeat(199)}`],
+  );
+});
+
 test("what is refused before it is a request has its line in the log too", async (context) => {
   const box = createBox(context, [say("hi")], { limits: { headersTimeoutMs: 50 } });
   const address = await box.listen();
