@@ -693,6 +693,11 @@ test("an error without a body to read leaves the connection open", async (contex
   assert.deepEqual(answer.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 404", "HTTP/1.1 200"]);
 });
 
+test("an answer says how long its connection is kept", async (context) => {
+  const answer = await fetch(`${await createBox(context, []).listen()}/healthz`);
+  assert.equal(answer.headers.get("keep-alive"), "timeout=75");
+});
+
 test("a request without Host, or with an unknown Expect, gets an ordinary answer", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const bare = await exchange(context, address, "GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n");
