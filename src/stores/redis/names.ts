@@ -33,8 +33,7 @@ export function createNames(
   /** Names held here, each by a unique token. */
   const held = new Map<string, string>();
   const releases = createRetries();
-  /** Those who wait here for each name, in order of arrival. */
-  const waiting = new Map<string, Map<string, () => void>>();
+  const lines = createLines();
 
   const enter: Names["enter"] = async (words, signal, stands = ignore, behind) => {
     try {
@@ -64,7 +63,7 @@ export function createNames(
       await withKeys((hash, key) => {
         name = hash("", words);
         const args = [name, token, String(leaseMs), String(goneMs), key, behind === undefined ? "" : hash("", behind)];
-        return waitInLine(name, token, signal, async () => {
+        return lines.wait(name, token, signal, async () => {
           const isIn = (await run(scripts.enter, args)) === 1;
           stands();
           return isIn;
@@ -83,47 +82,12 @@ export function createNames(
     };
   }
 
-  /** Asks until it is in: when woken, and now and then. */
-  async function waitInLine(
-    name: string,
-    token: string,
-    signal: AbortSignal,
-    ask: () => Promise<boolean>,
-  ): Promise<void> {
-    const line = waiting.get(name) ?? new Map<string, () => void>();
-    waiting.set(name, line);
-    let seenAt = -Infinity;
-    try {
-      for (;;) {
-        signal.throwIfAborted();
-        const news = Promise.withResolvers<void>();
-        line.set(token, news.resolve);
-        try {
-          if (await ask()) return;
-          seenAt = performance.now();
-        } catch (thrown) {
-          // Redis may be away for a moment, and keeps the place so long.
-          if (!(thrown instanceof GatewayError) || performance.now() - seenAt > goneMs) throw thrown;
-        }
-        await Promise.race([news.promise, wait(pollMs, undefined, { signal, ref: false })]);
-      }
-    } finally {
-      line.delete(token);
-      if (line.size === 0) waiting.delete(name);
-    }
-  }
-
-  /** The others here wait behind the first. */
-  function wakeFirst(name: string): void {
-    waiting.get(name)?.values().next().value?.();
-  }
-
   /** A name that cannot be released now is released when Redis is back, or when it expires. */
   function release(name: string, token: string): Promise<void> {
     return releases.add(token, async () => {
       await run(scripts.leave, [name, token]);
       // What Redis publishes may be lost, and those who wait here need not depend on it.
-      wakeFirst(name);
+      lines.wakeFirst(name);
     });
   }
 
@@ -146,12 +110,51 @@ export function createNames(
       releases.retryAll();
       hold().catch(ignore);
     },
-    wakeFirst,
+    wakeFirst: lines.wakeFirst,
     async releaseAll() {
       const names = [...held];
       held.clear();
       await Promise.all(names.map(([token, name]) => release(name, token)));
     },
+  };
+}
+
+/** Those who wait here, each in the line of a name. */
+interface Lines {
+  /** Asks until it is in: when woken, and now and then. */
+  wait(name: string, token: string, signal: AbortSignal, ask: () => Promise<boolean>): Promise<void>;
+  /** The others here wait behind the first. */
+  wakeFirst(name: string): void;
+}
+
+function createLines(): Lines {
+  /** What wakes those in line, in order of arrival. */
+  const lines = new Map<string, Map<string, () => void>>();
+  return {
+    async wait(name, token, signal, ask) {
+      const line = lines.get(name) ?? new Map<string, () => void>();
+      lines.set(name, line);
+      let seenAt = -Infinity;
+      try {
+        for (;;) {
+          signal.throwIfAborted();
+          const news = Promise.withResolvers<void>();
+          line.set(token, news.resolve);
+          try {
+            if (await ask()) return;
+            seenAt = performance.now();
+          } catch (thrown) {
+            // Redis may be away for a moment, and keeps the place so long.
+            if (!(thrown instanceof GatewayError) || performance.now() - seenAt > goneMs) throw thrown;
+          }
+          await Promise.race([news.promise, wait(pollMs, undefined, { signal, ref: false })]);
+        }
+      } finally {
+        line.delete(token);
+        if (line.size === 0) lines.delete(name);
+      }
+    },
+    wakeFirst: (name) => lines.get(name)?.values().next().value?.(),
   };
 }
 
