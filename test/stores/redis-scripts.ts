@@ -11,7 +11,7 @@ import { readAddress } from "../../src/stores/redis/address.ts";
 import { openConnection } from "../../src/stores/redis/connection.ts";
 import type { Script } from "../../src/stores/redis/script.ts";
 import * as scripts from "../../src/stores/redis/scripts.ts";
-import { gather, keepLoose, keepThread, makeTurn, readTurns, toMove } from "./making.ts";
+import { gather, keepLoose, keepThread, makeTurn, pruneAll, readTurns, toMove } from "./making.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 export function describeScripts(server: () => RedisServer): void {
@@ -103,6 +103,39 @@ export function describeScripts(server: () => RedisServer): void {
       assert.match(await run("using", scripts.removeLeaves, "", second!.id, first!.id), /^\*3\r\n:1\r\n:1\r\n/);
       await run("using", scripts.tellUse, "gateway:1", "[]");
       assert.match(await run("using", scripts.removeLeaves, "", first!.id), /^\*3\r\n:1\r\n:1\r\n/);
+    });
+
+    test("list no more of a turn's followers than the next one can afford, and find them all", async (context) => {
+      const store = await open(context, "many");
+      const lengths = async (id: string) => {
+        const asked = await Promise.all(["c", "f"].map((field) => server().ask("HSTRLEN", `{many}:t:${id}`, field)));
+        return asked.map((reply) => Number(reply.slice(1)));
+      };
+      const [first, root] = await keepLoose(store, 2, new Date(0));
+      const below = { parent: root!.id, createdAt: new Date(0) };
+      const children = Array.from({ length: 300 }, () => makeTurn(below));
+      await Promise.all(children.map((turn) => store.commit({ turns: [turn] })));
+      const failed = Array.from({ length: 300 }, () => makeTurn({ ...below, status: "failed" }));
+      await Promise.all(failed.map((turn) => store.begin(turn)));
+      const of = await lengths(root!.id);
+      assert.ok(
+        of.every((length) => length >= 1_000 && length < 1_010),
+        String(of),
+      );
+      assert.equal((await gather(store.exportRecords(first!.id))).length, 1 + 2 + 300 + 300);
+
+      // One that is listed, and one that is not.
+      for (const turn of [children[0]!, children[299]!]) assert.ok(await store.deleteTurn("alice", turn.id));
+      assert.deepEqual(
+        (await lengths(root!.id)).map((length) => length >= 1_000),
+        [true, true],
+      );
+      assert.ok(await store.deleteTurn("alice", root!.id));
+      assert.equal(await server().ask("EXISTS", `{many}:tc:${root!.id}`, `{many}:tf:${root!.id}`), ":0\r\n");
+      for (const turn of [children[1]!, children[298]!])
+        assert.equal((await readTurns(store, turn.id))[0]!.id, first!.id);
+      assert.equal((await pruneAll(store, { idleBefore: new Date(1) })).turns, 1 + 298 + 300);
+      assert.equal(await server().ask("KEYS", "{many}:t*"), "*0\r\n");
     });
 
     test("show nothing of a session that is being deleted", async (context) => {

@@ -107,7 +107,7 @@ local limit, looks = tonumber(ARGV[3]), tonumber(ARGV[4])
 local passed, looked, gone, changed = 0, 0, 0, {}
 
 local function isFollowedByRunning(id)
-  for number in string.gmatch(call('HGET', turnKey(id), 'f') or '', '%d+') do
+  for _, number in ipairs(childNumbers(id, 'f')) do
     if readTurn(idOf(number))[STATUS] == 'running' then return true end
   end
   return false

@@ -5,6 +5,7 @@
  *
  * - `t:<turn>`: a hash. `m` what scripts must know of the turn, as a JSON array; `i`, `o` input and output; `t` what
  *   was told, `n` the memo, `p` the pieces; `c` the numbers of its children, `f` of those not followable; `k` its keys.
+ *   `tc:<turn>`, `tf:<turn>`: sets of the other children's numbers, only while the list in the hash is long.
  * - `o:<n>`: a hash of a hundred arrival numbers to ids. Numbers are a tenth as long, so lists of turns use them.
  * - `s:<session>`: a hash. `st:<session>`: its turns, sorted; `sb:<session>`: those failed, cancelled or running.
  *   `sd:<session>`: a hash of digests, each with a `d` before it, and exchanges, with an `x`, to its turns' numbers.
@@ -20,6 +21,12 @@
  * - `count` numbers turns and sessions; `changes` counts whatever invalidates a cached turn.
  */
 import { maxReadBytes } from "../../beginning.ts";
+
+/**
+ * How many characters of numbers a turn lists: a list is rewritten for each number that comes or goes, so a turn that
+ * thousands continue would make each of them slower, and long to delete.
+ */
+const maxListed = 1_000;
 
 export const tree = String.raw`
 local OWNER, SESSION, PARENT, STATUS, GAP, DIGEST, EXCHANGE, CREATED, NUMBER, ENDED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
@@ -58,11 +65,20 @@ local function turnsKey(turn) return P .. (isFollowable(turn) and 'st:' or 'sb:'
 local function orderKey(number) return P .. 'o:' .. math.floor(number / 100) end
 local function idOf(number) return call('HGET', orderKey(number), number) end
 
+local function otherChildrenKey(id, field) return P .. 't' .. field .. ':' .. id end
+
+local function childNumbers(id, field)
+  local list = call('HGET', turnKey(id), field) or ''
+  local numbers = #list < ${maxListed} and {} or call('SMEMBERS', otherChildrenKey(id, field))
+  for number in string.gmatch(list, '%d+') do numbers[#numbers + 1] = number end
+  return numbers
+end
+
 -- The ids of all that follows a turn, with what came to nothing.
 local function childrenOf(id)
   local ids = {}
-  for _, list in ipairs(call('HMGET', turnKey(id), 'c', 'f')) do
-    for number in string.gmatch(list or '', '%d+') do ids[#ids + 1] = idOf(number) end
+  for _, field in ipairs({ 'c', 'f' }) do
+    for _, number in ipairs(childNumbers(id, field)) do ids[#ids + 1] = idOf(number) end
   end
   return ids
 end
@@ -130,6 +146,26 @@ local function strike(key, field, number)
   return left == ''
 end
 
+-- The same for the children of a turn.
+local function addChild(id, field, number)
+  if call('HSTRLEN', turnKey(id), field) < ${maxListed} then return enlist(turnKey(id), field, number) end
+  call('SADD', otherChildrenKey(id, field), number)
+  return false
+end
+
+local function dropChild(id, field, number)
+  if call('HSTRLEN', turnKey(id), field) < ${maxListed} then return strike(turnKey(id), field, number) end
+  local others = otherChildrenKey(id, field)
+  if call('SREM', others, number) == 1 then return false end
+  local isLast = strike(turnKey(id), field, number)
+  while call('HSTRLEN', turnKey(id), field) < ${maxListed} do
+    local other = call('SPOP', others)
+    if not other then return isLast end
+    enlist(turnKey(id), field, other)
+  end
+  return false
+end
+
 -- Turns that nothing follows are counted in their sessions.
 local function countEnd(sessionId, by)
   if sessionId ~= '' and call('EXISTS', sessionKey(sessionId)) == 1 then
@@ -147,8 +183,8 @@ local function link(id, turn)
   if parent == '' then
     if turn[SESSION] == '' then call('ZADD', P .. 'loose', turn[CREATED], id) end
   elseif not isFollowable(turn) then
-    enlist(turnKey(parent), 'f', turn[NUMBER])
-  elseif enlist(turnKey(parent), 'c', turn[NUMBER]) then
+    addChild(parent, 'f', turn[NUMBER])
+  elseif addChild(parent, 'c', turn[NUMBER]) then
     return readTurn(parent)[SESSION]
   end
   return ''
@@ -159,8 +195,8 @@ local function unlink(id, turn)
   if parent == '' then
     if turn[SESSION] == '' then call('ZREM', P .. 'loose', id) end
   elseif not isFollowable(turn) then
-    strike(turnKey(parent), 'f', turn[NUMBER])
-  elseif strike(turnKey(parent), 'c', turn[NUMBER]) then
+    dropChild(parent, 'f', turn[NUMBER])
+  elseif dropChild(parent, 'c', turn[NUMBER]) then
     countEnd(readTurn(parent)[SESSION], 1)
     noteEnd(readTurn(parent))
   end
@@ -291,7 +327,7 @@ local function removeTurn(id, heir, changed)
     if heir == '' then call('HDEL', sessionKey(turn[SESSION]), 'tip')
     else call('HSET', sessionKey(turn[SESSION]), 'tip', heir) end
   end
-  call('UNLINK', turnKey(id))
+  call('UNLINK', turnKey(id), otherChildrenKey(id, 'c'), otherChildrenKey(id, 'f'))
   known[id] = nil
   changed[#changed + 1] = id
 end
