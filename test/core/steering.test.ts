@@ -89,6 +89,22 @@ test("in a request without history, system messages before its first message go 
   assert.deepEqual((await see([user("three")])).seen, ["T", "LAST", "one", "yes", "two", "yes", "three"]);
 });
 
+test("a system message between an answer without words and the first words is neither lost nor doubled", async () => {
+  const { see } = createScene();
+  for (const begun of [
+    [assistant(""), system("S"), user("one")],
+    [system("S"), user(" "), system("T"), assistant(""), user("one")],
+  ]) {
+    await see(begun);
+    const { history, seen } = await see([...begun, assistant("yes"), user("two")]);
+    assert.equal(history, "matched");
+    assert.deepEqual(
+      seen.filter((text) => text.trim() !== ""),
+      [...begun.map(textOf).filter((text) => text.trim() !== ""), "yes", "two"],
+    );
+  }
+});
+
 test("a system message never stands between a call and its output", async () => {
   const { see } = createScene();
   await see([user("one")]);

@@ -32,7 +32,7 @@ export interface PlacedInstructions {
 
 /** Of those in force: a request's own or, if it has none, its thread's. */
 export function readInstructions(inForce: readonly Item[], items: readonly Item[]): PlacedInstructions {
-  const first = items.findIndex((item) => sideOf(item) !== undefined);
+  const first = findFirstSaid(items);
   if (first === -1) return { front: inForce, callerVersion: undefined, notes: new Set() };
   const { end } = readShown(items);
   const lead = new Set(items.slice(0, first));
@@ -47,6 +47,11 @@ export function readInstructions(inForce: readonly Item[], items: readonly Item[
   };
 }
 
+/** Instructions before it go in front; it may be blank, and then belongs to no segment. */
+function findFirstSaid(items: readonly Item[]): number {
+  return items.findIndex((item) => sideOf(item) !== undefined);
+}
+
 /**
  * Puts instructions from within a caller's version at the same place in the talk. What is remembered says the same, so the
  * segments in which one side speaks are the same too, counted from the end: a caller's version may begin late.
@@ -55,7 +60,7 @@ export function withInnerInstructions(talk: readonly Item[], callerVersion: read
   const remembered = toSegments(talk);
   const shown = toSegments(callerVersion);
   const late = remembered.length - shown.length;
-  const first = shown[0]?.places[0] ?? 0;
+  const first = findFirstSaid(callerVersion);
   const seen: Item[] = [];
   let next = 0;
   let inside = 0;
