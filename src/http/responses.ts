@@ -18,9 +18,9 @@ import type { Terms } from "./terms.ts";
 
 /** `GET /v1/responses/{id}`; with `stream` from the first event on, or after `starting_after`. */
 export async function retrieveResponse(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const { stream, starting_after } = request.query as { readonly stream?: string; readonly starting_after?: string };
+  const { stream, starting_after } = request.query as { readonly stream?: unknown; readonly starting_after?: string };
   const { recalled, voice } = await find(request);
-  if (stream !== "true" && stream !== "1") return sendJson(recalled.about, toText(recalled, voice), reply);
+  if (!readStream(stream)) return sendJson(recalled.about, toText(recalled, voice), reply);
   const after = readStartingAfter(starting_after);
   if (after !== undefined && !recalled.isExact) throw eventsExpired(recalled);
   const client = watchClient(reply.raw);
@@ -83,6 +83,21 @@ export async function compact({ terms, token: { owner } }: FastifyRequest, reply
     const { context = [] } = placed;
     return sendWhole(placed, { whole: (about, answer) => writeCompaction(about, context, answer, seal) }, reply);
   });
+}
+
+/** In any case: Python writes True. A repeated parameter arrives as a list. */
+function readStream(value: unknown = ""): boolean {
+  switch (String(value).toLowerCase()) {
+    case "true":
+    case "1":
+      return true;
+    case "false":
+    case "0":
+    case "":
+      return false;
+    default:
+      throw new GatewayError("invalid_value", "Invalid 'stream': expected true or false.", { param: "stream" });
+  }
 }
 
 async function find(request: FastifyRequest): Promise<{ readonly recalled: Recalled; readonly voice: ResponsesVoice }> {

@@ -195,13 +195,23 @@ suite("a response that is retrieved later", () => {
     const last = JSON.parse((messages.at(-2) ?? "").replace(/^event: .*\ndata: /, ""));
     const { id } = last.response;
     assert.deepEqual(JSON.parse((await send(`/v1/responses/${id}`)).text), last.response);
-    assert.equal((await send(`/v1/responses/${id}?stream=true`)).text, streamed.text);
+    for (const yes of ["true", "True", "1"]) {
+      assert.equal((await send(`/v1/responses/${id}?stream=${yes}`)).text, streamed.text);
+    }
+    for (const no of ["false", "False", "0", ""]) {
+      assert.deepEqual(JSON.parse((await send(`/v1/responses/${id}?stream=${no}`)).text), last.response);
+    }
     for (const after of [0, 3, messages.length - 1, 9_999]) {
       const rest = await send(`/v1/responses/${id}?stream=true&starting_after=${after}`);
       assert.deepEqual(messagesOf(rest.text), messages.slice(Math.min(after + 1, messages.length - 1)));
     }
     const wrong = await send(`/v1/responses/${id}?stream=true&starting_after=-1`);
     assert.equal(JSON.parse(wrong.text).error.param, "starting_after");
+    for (const query of ["stream=maybe", "stream=true&stream=false"]) {
+      const unclear = await send(`/v1/responses/${id}?${query}`);
+      assert.equal(unclear.status, 400);
+      assert.equal(JSON.parse(unclear.text).error.param, "stream");
+    }
   });
 
   test("is not found after it was deleted, or if it was not stored", async (context) => {
