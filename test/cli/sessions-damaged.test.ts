@@ -21,7 +21,7 @@ async function makeStore(context: TestContext) {
   const thread = await keepThread(store, 100);
   const before = thread.at(-1)!;
   const words = await keepBelow(store, before, { input: [{ type: "message", role: "user", content: marked }] });
-  for (let count = 0; count < 200; count += 1) await keepBelow(store, words, {});
+  await Promise.all(Array.from({ length: 200 }, () => keepBelow(store, words, {})));
   await store.close();
   return { folder, file, session: before.session! };
 }

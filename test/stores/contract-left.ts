@@ -115,13 +115,19 @@ export function describeAbandonedThreads(it: It): void {
   it("prunes hundreds of abandoned threads in one session, and a long one", async (store, clock) => {
     clock.time = at(0);
     let tip = await keepSession(store, { createdAt: at(0) });
+    const commits: Promise<StoredTurn>[] = [];
+    const grow = (parent?: string): void => {
+      const next = makeTurn({ session: tip.session, parent, createdAt: at(0) });
+      commits.push(keepNext(store, next, tip));
+      tip = next;
+    };
     for (let count = 0; count < 300; count += 1) {
-      const first = await keepNext(store, makeTurn({ session: tip.session, createdAt: at(0) }), tip);
-      tip = await keepNext(store, makeTurn({ session: tip.session, parent: first.id, createdAt: at(0) }), first);
+      grow();
+      grow(tip.id);
     }
-    for (let count = 0; count < 500; count += 1) {
-      tip = await keepNext(store, makeTurn({ session: tip.session, parent: tip.id, createdAt: at(0) }), tip);
-    }
+    for (let count = 0; count < 500; count += 1) grow(tip.id);
+    // In one tick: a store may write them together.
+    await Promise.all(commits);
     clock.time = at(6);
     const current = await keepNext(store, makeTurn({ session: tip.session, createdAt: at(6) }), tip);
     const pruned = await pruneAll(store, { idleBefore: at(5) });
