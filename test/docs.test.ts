@@ -18,6 +18,7 @@ import { suite, test, type TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { type ErrorCode, GatewayError } from "../src/core/errors.ts";
+import { runHere } from "./cli/screen.ts";
 import { compiled } from "./compiled.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -199,8 +200,6 @@ function createReader(context: TestContext) {
   let gateway: Program | undefined;
   let address = "";
   const here = (text: string) => text.replaceAll("http://127.0.0.1:8600", address);
-  const run = (args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
-    promisify(execFile)(process.execPath, args, { cwd: folder, env: { ...env, ...more } });
 
   const shell = begin("sh", ["-eu"], { cwd: folder, env, stdio: ["pipe", "pipe", "inherit"] });
   const mark = "the block has ended";
@@ -240,13 +239,15 @@ function createReader(context: TestContext) {
       const source = here(text).replace('"portico"', JSON.stringify(pathToFileURL(join(root, "src/index.ts")).href));
       writeFileSync(join(folder, "snippet.mjs"), source);
       const token = gateway === undefined ? undefined : readFileSync(join(folder, ".portico/token"), "utf8").trim();
-      return (await run(["snippet.mjs"], { TOKEN: token })).stdout;
+      const options = { cwd: folder, env: { ...env, TOKEN: token } };
+      return (await promisify(execFile)(process.execPath, ["snippet.mjs"], options)).stdout;
     },
     /** A configuration must pass the command line's check. */
     async check(text: string): Promise<void> {
       writeFileSync(join(folder, "example.json"), text, { mode: 0o600 });
       const variables = { PORTICO_TOKEN: "sk-0123456789abcdef", OPENAI_API_KEY: "sk-upstream-0123456789" };
-      const { stderr } = await run([join(root, executable), "check", "--config", "example.json"], variables);
+      const { code, stderr } = await runHere(folder, ["check", "--config", "example.json"], { env: variables });
+      assert.equal(code, 0, stderr);
       assert.doesNotMatch(stderr, /warning/);
     },
   };
