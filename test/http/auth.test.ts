@@ -19,6 +19,15 @@ for (const [way, headers] of ways) {
   });
 }
 
+test("a token of another scheme, or with more words behind it, is not accepted", () => {
+  const guard = createGuard([toToken(token)], 10, () => new Date());
+  for (const authorization of [`Basic ${token}`, `${token}`, `Bearer ${token} more`, `Bearer `]) {
+    assert.throws(() => guard.admit({ authorization }, "1.2.3.4"), { code: "missing_api_key" }, authorization);
+    // A client may send its token beside it.
+    assert.equal(guard.admit({ authorization, "x-api-key": token }, "1.2.3.4").owner, "default");
+  }
+});
+
 test("a token in the URL is not accepted", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const response = await fetch(`${address}/v1/models?api_key=${token}&token=${token}`);
@@ -62,6 +71,10 @@ test("at most ten thousand failing addresses are remembered, the newest", () => 
   for (let address = 0; address <= 10_000; address++) failures.add(`${address}`, 0, 1);
   assert.equal(failures.add("1", 0, 1), 60_000);
   assert.equal(failures.add("0", 0, 1), 0);
+  // One that fails again a minute later is the newest, and others are forgotten first.
+  assert.equal(failures.add("3", 60_000, 1), 0);
+  for (const other of ["x", "y"]) failures.add(other, 60_000, 1);
+  assert.equal(failures.add("3", 60_000, 1), 60_000);
 });
 
 test("a rate limit allows a burst, then refuses with Retry-After, and refills", () => {
