@@ -524,6 +524,17 @@ test("a POST without a length and without chunking is answered with 411", async 
   assert.match(answer, /"code":"length_required"/);
 });
 
+test("a POST to a route that needs no body may come without a length", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  for (const [path, status] of [
+    ["/v1/conversations", 200],
+    ["/v1/responses/resp_1/cancel", 404],
+  ] as const) {
+    const head = `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\nconnection: close\r\n\r\n`;
+    assert.match(await exchange(context, address, head), new RegExp(`^HTTP/1\\.1 ${status} `));
+  }
+});
+
 test("input that is not HTTP is answered in the common error format", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const answer = await exchange(context, address, "NONSENSE\r\n\r\n");
