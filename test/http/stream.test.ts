@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request as send, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
@@ -226,7 +227,7 @@ test("a caller that reads gets everything, however small the limit of unsent byt
   assert.equal(readEvents(text).at(-1), "[DONE]");
 });
 
-test("closing lets a running turn end and refuses new ones", async (context) => {
+test("closing lets a running turn end and refuses new requests, on open connections too", async (context) => {
   const later = gate();
   const box = createBox(context, async function* () {
     yield say("one ");
@@ -234,9 +235,14 @@ test("closing lets a running turn end and refuses new ones", async (context) => 
     yield say("two");
   });
   const address = await box.listen();
+  const open = connect(Number(new URL(address).port), "127.0.0.1");
+  context.after(() => open.destroy());
+  await once(open, "connect");
   const response = await ask(address, "/v1/chat/completions");
   const closing = box.close();
   await assert.rejects(ask(address, "/v1/chat/completions"));
+  open.write(`GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\n\r\n`);
+  assert.match(await text(open), /^HTTP\/1\.1 503 [^]*connection: close\r\n[^]*"code":"draining"/);
   later.open();
   assert.match(await readAll(response), /one [^]*two[^]*\[DONE\]/);
   await closing;
