@@ -104,17 +104,28 @@ suite("gateways on one store", () => {
   });
 
   test("a request with a key that arrives before the first one is placed follows it while it runs", async () => {
-    const { slow, one, other } = openTwo();
+    const going = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const join = createPeerStores();
+    const one = open(async function* () {
+      const { promise } = going[one.adapter.turns.length - 1]!;
+      yield say("one");
+      await promise;
+      yield say(" two");
+    }, join().store);
+    const other = open([say("never")], join().store);
     const told = drain(await one.answer({ keep: "in-session" }, { hint }));
-    await slow.begun;
     // Both wait: the first for its session, the second for the first.
     const first = one.answer({ keep: "in-session" }, { key, hint }).then(drain);
     const second = other.answer({ keep: "in-session" }, { key, hint });
-    slow.go();
+    going[0]!.resolve();
     await told;
     const repeated = await second;
     assert.equal(repeated.isRepeated, true);
-    assert.deepEqual(toJson(await drain(repeated)), toJson(await first));
+    const early = (await repeated.events.next()).value!;
+    assert.equal(textOf([...early]), "one");
+    going[1]!.resolve();
+    const rest = await Array.fromAsync(repeated.events);
+    assert.deepEqual(toJson([...early, ...rest.flat()]), toJson(await first));
     assert.equal(other.adapter.turns.length, 0);
   });
 
