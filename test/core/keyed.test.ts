@@ -458,6 +458,17 @@ suite("a finished turn", () => {
     assert.equal(await store.findTurn("ann", id), undefined);
   });
 
+  test("could not be cancelled while it ran if it was not in the background", async () => {
+    const slow = createSlow();
+    const { answer, gateway } = open(slow.script);
+    const reply = await answer({}, { key });
+    await slow.begun;
+    const { background, state } = (await gateway.cancel("ann", reply.about.id))!;
+    assert.deepEqual([background, state.status], [false, "running"]);
+    slow.go();
+    assert.equal(textOf(await drain(reply)), "one two");
+  });
+
   test("does not change when it is cancelled and was not in the background", async () => {
     const { answer, gateway } = open([say("x")]);
     const reply = await answer();
