@@ -259,6 +259,19 @@ suite("gateways on one store", () => {
     slow.go();
   });
 
+  test("a complete answer whose events are gone before a follower on another gateway reads them is not a failure", async () => {
+    const { slow, one, other } = openTwo();
+    const { about } = await one.answer({ background: true });
+    await slow.begun;
+    const { signal } = new AbortController();
+    const followed = (await other.gateway.recall("ann", about.id))!.follow(signal);
+    await followed.next();
+    slow.go();
+    await Array.fromAsync((await one.gateway.recall("ann", about.id))!.follow(signal));
+    await one.store.prune({ piecesBefore: new Date(1) });
+    assert.equal(await codeOf(Array.fromAsync(followed)), "events_expired");
+  });
+
   test("a turn in the background with a key is joined from another gateway", async () => {
     const { slow, one, other } = openTwo();
     const { about } = await one.answer({ background: true }, { key });
