@@ -24,10 +24,8 @@ interface Ending {
   readonly isAlwaysSent: boolean;
 }
 
-interface Waiting extends Frame {
-  /** Its text is not the client's, but the refusal of a frame that had no room. */
-  readonly isRefusal?: boolean;
-}
+/** What is next in order: a client's frame to be answered, or the refusal of one that had no room. */
+type Waiting = { readonly frame: Frame } | { readonly refusal: string };
 
 /** How many frames may wait behind the one being answered. */
 const maxWaiting = 8;
@@ -60,9 +58,11 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   async function answerAll(): Promise<void> {
     for (let next = waiting.shift(); next !== undefined && writer.isOpen; next = waiting.shift()) {
       running = new AbortController();
-      if (next.isRefusal) await writer.write([next.text]);
-      else await answerFrame(current(), connection, next, running);
-      frames.add(-next.heldBytes);
+      if ("refusal" in next) await writer.write([next.refusal]);
+      else {
+        await answerFrame(current(), connection, next.frame, running);
+        frames.add(-next.frame.heldBytes);
+      }
       if (ending !== undefined) break;
     }
     running = undefined;
@@ -71,8 +71,8 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
 
   function closeWith({ reason, isAlwaysSent }: Ending): void {
     if (!writer.isOpen) return;
-    const unanswered = waiting.map(({ text, isRefusal }) =>
-      isRefusal ? text : toErrorFrame(reason, findLane(text, limits)),
+    const unanswered = waiting.map((each) =>
+      "refusal" in each ? each.refusal : toErrorFrame(reason, findLane(each.frame.text, limits)),
     );
     if (unanswered.length > 0) void writer.write(unanswered);
     else if (isAlwaysSent) void writer.write([toErrorFrame(reason)]);
@@ -91,7 +91,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
 
   /** Throws if there is no room for another frame. */
   function check({ text, heldBytes }: Frame): void {
-    const asked = waiting.filter(({ isRefusal }) => !isRefusal);
+    const asked = waiting.flatMap((each) => ("frame" in each ? [each.frame.text] : []));
     const characters = lengthOf(asked);
     const isTooMuch = characters > 0 && characters + text.length > limits.maxBodyBytes;
     if (asked.length >= maxWaiting || isTooMuch) throw busy();
@@ -102,10 +102,9 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   function refuse(error: GatewayError, lane: string | undefined): void {
     journal.write({ request, record: { failure: error }, method: frameMethod, status: error.status, ms: 0 });
     const text = toErrorFrame(error, lane);
-    const refused = waiting.filter(({ isRefusal }) => isRefusal);
-    if (lengthOf(refused) + text.length <= maxRefused)
-      return wait({ text, isRefusal: true, isBinary: false, heldBytes: 0 });
-    send(text);
+    const refused = waiting.flatMap((each) => ("refusal" in each ? [each.refusal] : []));
+    if (lengthOf(refused) + text.length <= maxRefused) wait({ refusal: text });
+    else send(text);
   }
 
   /** Sent at once: the response it should steer is in progress. It answers no create frame, so it need not wait. */
@@ -122,9 +121,8 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     else void writer.write([text]);
   }
 
-  function wait(frame: Waiting): void {
-    waiting.push(frame);
-    frames.add(frame.heldBytes);
+  function wait(next: Waiting): void {
+    waiting.push(next);
     if (running === undefined) void answerAll();
   }
 
@@ -152,7 +150,8 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     } catch (thrown) {
       return refuse(toGatewayError(thrown), findLane(text, limits));
     }
-    wait(frame);
+    frames.add(frame.heldBytes);
+    wait({ frame });
   });
   socket.once("close", () => {
     clearTimeout(life);
@@ -220,8 +219,8 @@ function startHeartbeat(
   return () => stream.bytesWritten === readBytes;
 }
 
-function lengthOf(frames: readonly Frame[]): number {
-  return frames.reduce((sum, { text }) => sum + text.length, 0);
+function lengthOf(texts: readonly string[]): number {
+  return texts.reduce((sum, { length }) => sum + length, 0);
 }
 
 function busy(): GatewayError {
