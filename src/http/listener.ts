@@ -31,8 +31,7 @@ export function createListener(app: FastifyInstance): Listener {
       await once(other, "listening");
       others.push(other);
     } catch (thrown) {
-      // A machine may know the name for an address that it does not have.
-      if (!absentCodes.has(codeOf(thrown))) throw thrown;
+      if (!isAbsent(thrown)) throw thrown;
     }
   }
 
@@ -46,7 +45,7 @@ export function createListener(app: FastifyInstance): Listener {
         return bind;
       }
       // Given the name, Fastify would make a server for each address, of which it closes only one with care.
-      const [host = bind, ...more] = bind === "localhost" ? await findAddresses(bind) : [bind];
+      const [host = bind, ...more] = await findAddresses(bind);
       const address = await app.listen({ host, port, backlog });
       for (const other of more) await listenToo(other);
       return address;
@@ -57,13 +56,19 @@ export function createListener(app: FastifyInstance): Listener {
   };
 }
 
-const absentCodes: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
-
-/** IPv4 comes first: every machine has it. */
-async function findAddresses(name: string): Promise<readonly string[]> {
-  const found = await dns.lookup(name, { all: true, order: "ipv4first" });
+/** The addresses to listen at: all that `localhost` has, IPv4 first, which every machine has; else the one given. */
+export async function findAddresses(bind: string): Promise<readonly string[]> {
+  if (bind !== "localhost") return [bind];
+  const found = await dns.lookup(bind, { all: true, order: "ipv4first" });
   return found.map(({ address }) => address);
 }
+
+/** Whether listening failed because a further address of `localhost` is none of this machine's. */
+export function isAbsent(thrown: unknown): boolean {
+  return absentCodes.has(codeOf(thrown));
+}
+
+const absentCodes: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
 
 /** Clears a socket that a killed process left behind. Leaves alone anything else, or one in use: listening reports it. */
 async function removeDeadSocket(path: string): Promise<void> {

@@ -1,5 +1,6 @@
 /** `portico doctor`: each possible problem, and what is printed about it. */
 import assert from "node:assert/strict";
+import dns from "node:dns";
 import { once } from "node:events";
 import {
   chmodSync,
@@ -349,6 +350,29 @@ test("A gateway that was started in another folder without a file does not know 
   assert.equal(level, "problem");
   assert.ok(text.startsWith(`the gateway at ${address} does not know the token in ${file}, `));
 });
+
+const noSecond = process.platform === "darwin" && "macOS has no 127.0.0.2";
+
+test(
+  "A port that another program has at one address of localhost is a problem.",
+  { skip: noSecond },
+  async (context) => {
+    const known = ["127.0.0.1", "127.0.0.2", "192.0.2.1"];
+    context.mock.method(dns.promises, "lookup", async () => known.map((address) => ({ address, family: 4 })));
+    const folder = makeFolder(context);
+    const stranger = createServer().listen(0, "127.0.0.2");
+    context.after(() => stranger.close());
+    await once(stranger, "listening");
+    const { port } = stranger.address() as AddressInfo;
+    const http = { bind: "localhost", port, auth_token: token, endpoints: { compat_chat: true } };
+    assert.match(
+      (await examine(folder, { http })).lineOf("port")!,
+      /^problem .* of localhost is in use by another program/,
+    );
+    stranger.close();
+    assert.match((await examine(folder, { http })).lineOf("port")!, /^ok .* of localhost is free$/);
+  },
+);
 
 test("A unix socket may be free, or used by a gateway, or its path may be something else.", async (context) => {
   const folder = makeFolder(context);

@@ -6,6 +6,7 @@ import { dirname } from "node:path";
 import { type Config, hasListener } from "../../config/config.ts";
 import { ConfigError } from "../../config/problem.ts";
 import { findToken } from "../../config/token.ts";
+import { findAddresses, isAbsent } from "../../http/listener.ts";
 import { explainFailure } from "../failure.ts";
 import { readHolding } from "../holder.ts";
 import { probeGateway, knowsToken, toAddress, whyNotReady } from "../probe.ts";
@@ -21,7 +22,8 @@ export async function judgePort(config: Config): Promise<Finding> {
   }
   const { bind, port } = http;
   if (bind.startsWith("unix:")) return judgeSocket(bind.slice("unix:".length), config);
-  const failure = await tryListening(bind, port);
+  const [first, ...others] = await Promise.all((await findAddresses(bind)).map((host) => tryListening(host, port)));
+  const failure = first ?? others.find((each) => each !== undefined && !isAbsent(each));
   if (failure === undefined) return ok(port === 0 ? "any free one" : `port ${port} of ${bind} is free`);
   return codeOf(failure) === "EADDRINUSE" ? judgeTaken(config) : problem(explainFailure(failure, http));
 }
