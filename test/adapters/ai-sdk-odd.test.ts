@@ -87,6 +87,13 @@ test("an invalid token count is read as 0", async (context) => {
   assert.deepEqual(emitted[1], { type: "usage", usage: counted });
 });
 
+test("tokens that a package counts only in the total were written by the model", async (context) => {
+  const usage = "{ inputTokens: 12, outputTokens: 1, reasoningTokens: 386, totalTokens: 399 }";
+  const { emitted } = await collect(context, streamOf(word, `{ type: "finish", ${stop}, usage: ${usage} }`));
+  const counted = { inputTokens: 12, cachedTokens: 0, outputTokens: 387, reasoningTokens: 386 };
+  assert.deepEqual(emitted[1], { type: "usage", usage: counted });
+});
+
 test("a stream that ends without a finish reason is incomplete", async (context) => {
   const { emitted, failure } = await collect(context, streamOf(word, '{ type: "finish" }'));
   assert.deepEqual(emitted, [{ type: "text", text: "Hi" }]);

@@ -9,12 +9,14 @@ export function readUsage(usage: unknown): Usage | undefined {
   const input = totalOf(inputTokens);
   const output = totalOf(outputTokens);
   if (input === undefined && output === undefined) return undefined;
+  // Some packages count reasoning only in the total, which version 3 no longer has.
+  const rest = input === undefined ? 0 : countAt(usage, "totalTokens") - input;
   const written = isObject(inputTokens) ? countAt(inputTokens, "cacheWrite") : 0;
   return {
     inputTokens: input ?? 0,
     cachedTokens: isObject(inputTokens) ? countAt(inputTokens, "cacheRead") : countAt(usage, "cachedInputTokens"),
     ...(written > 0 && { cacheWriteTokens: written }),
-    outputTokens: output ?? 0,
+    outputTokens: Math.max(output ?? 0, rest),
     reasoningTokens: isObject(outputTokens) ? countAt(outputTokens, "reasoning") : countAt(usage, "reasoningTokens"),
   };
 }
