@@ -168,6 +168,26 @@ test("arguments that a server writes as an object are its JSON text", () => {
   assert.deepEqual(wholeOf(response([call])), expected);
 });
 
+test("the rest of partly streamed arguments is emitted when they, or their call, are done", () => {
+  const call = item.call("c", "look", '{"at":1}');
+  const begun = { type: "tool-call", index: 0, callId: "c", name: "look", kind: "function" };
+  const piece = (text: string) => ({ type: "tool-arguments", index: 0, text });
+  const finish = { type: "finish", reason: "tool-calls" };
+  const whole = responseEvent("function_call_arguments.done", { output_index: 0, arguments: '{"at":1}' });
+  const ofCall = (...events: readonly unknown[]) => deltasOf(itemAdded(0, { ...call, arguments: "" }), ...events);
+  const rest = [begun, piece('{"at"'), piece(":1}"), finish];
+  assert.deepEqual(ofCall(written(0, '{"at"'), itemDone(0, call), completed([call])), rest);
+  assert.deepEqual(ofCall(written(0, '{"at"'), whole, itemDone(0, call), completed([call])), rest);
+  const empty = itemDone(0, { ...call, arguments: "" });
+  assert.deepEqual(ofCall(whole, empty, completed([])), [begun, piece('{"at":1}'), finish]);
+  assert.deepEqual(ofCall(written(0, "{}"), whole, itemDone(0, call), completed([])), [begun, piece("{}"), finish]);
+  const other = itemAdded(1, item.message(""));
+  assert.deepEqual(ofCall(written(0, "{"), other, itemDone(0, call), completed([])), [begun, piece("{"), finish]);
+  const input = responseEvent("custom_tool_call_input.done", { output_index: 0, input: "*** Begin" });
+  const custom = item.custom("c", "patch", "");
+  assert.deepEqual(deltasOf(itemAdded(0, custom), input, itemDone(0, custom), completed([]))[1], piece("*** Begin"));
+});
+
 test("content that was not streamed is emitted when its item, or the response, is done", () => {
   const finish = { type: "finish", reason: "tool-calls" };
   const items = output.map((one, index) => itemDone(index, one));

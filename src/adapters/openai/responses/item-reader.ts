@@ -19,6 +19,8 @@ export interface ItemReader {
   /** `summary`: the section of the item's summary that it belongs to; absent: it is the reasoning itself. */
   addReasoning(index: number, text: string, summary?: number): void;
   addArguments(index: number, text: string): void;
+  /** All arguments of a call; some may have been said. */
+  completeArguments(index: number, whole: string): void;
   end(item: JsonObject, index: number): void;
   /** Says what none of its items has: some servers stream only the end. */
   endAll(response: JsonObject): void;
@@ -34,6 +36,8 @@ interface ItemReading {
   isCall: boolean;
   /** The fields that the dialect adds to a call, as said so far, in JSON. */
   callFields: string;
+  /** A call's arguments, as said so far. */
+  written: string;
 }
 
 export function createItemReader(say: Say): ItemReader {
@@ -46,7 +50,7 @@ export function createItemReader(say: Say): ItemReader {
   function itemAt(index: number): ItemReading {
     let item = items.get(index);
     if (item === undefined)
-      items.set(index, (item = { isSaid: false, phase: undefined, isCall: false, callFields: "" }));
+      items.set(index, (item = { isSaid: false, phase: undefined, isCall: false, callFields: "", written: "" }));
     return item;
   }
 
@@ -77,7 +81,22 @@ export function createItemReader(say: Say): ItemReader {
     begun.callFields = fields;
   }
 
-  /** Some servers stream less of a text than the complete item has. */
+  /** If the call has not begun, its `done` item has the arguments. */
+  function addArguments(index: number, text: string): void {
+    const call = itemAt(index);
+    if (!call.isCall) return;
+    call.written += text;
+    sayPiece(index, { type: "tool-arguments", index, text });
+  }
+
+  /** Some servers stream less of the arguments than the complete call has. */
+  function completeArguments(index: number, whole: string): void {
+    const { written, isSaid } = itemAt(index);
+    if (isSaid && index !== open) return;
+    if (whole.length > written.length && whole.startsWith(written)) addArguments(index, whole.slice(written.length));
+  }
+
+  /** The same holds for a text. */
   function sayRest(item: JsonObject | undefined, index: number): void {
     if (index !== open || item?.["type"] !== "message") return;
     for (const [part, whole] of partsAt(item, "content").entries())
@@ -85,6 +104,7 @@ export function createItemReader(say: Say): ItemReader {
   }
 
   function endMessage(item: JsonObject, index: number, isNews: boolean): void {
+    sayRest(item, index);
     const extra = phaseOf(item);
     for (const [number, part] of partsAt(item, "content").entries()) {
       const place = { item: index, part: number };
@@ -104,13 +124,12 @@ export function createItemReader(say: Say): ItemReader {
     if (encrypted !== undefined) say({ type: "reasoning-seal", encrypted });
   }
 
-  function endCall(item: JsonObject, index: number, isNews: boolean): void {
+  function endCall(item: JsonObject, index: number): void {
     beginCall(item, index);
     if (!itemAt(index).isCall) {
       throw new GatewayError("adapter_protocol", "The upstream called a tool without naming it.");
     }
-    const text = toArgumentsText(item[item["type"] === "function_call" ? "arguments" : "input"]);
-    if (isNews && text !== "") say({ type: "tool-arguments", index, text });
+    completeArguments(index, toArgumentsText(item[item["type"] === "function_call" ? "arguments" : "input"]));
   }
 
   /** What we have no type for, such as a hosted tool's call, is for callers of this dialect. */
@@ -125,20 +144,22 @@ export function createItemReader(say: Say): ItemReader {
   function end(item: JsonObject, index: number): void {
     const begun = itemAt(index);
     const isNews = !begun.isSaid;
-    begun.isSaid = true;
-    sayRest(item, index);
-    open = -1;
     switch (item["type"]) {
       case "message":
-        return endMessage(item, index, isNews);
+        endMessage(item, index, isNews);
+        break;
       case "reasoning":
-        return endReasoning(item, index, isNews);
+        endReasoning(item, index, isNews);
+        break;
       case "function_call":
       case "custom_tool_call":
-        return endCall(item, index, isNews);
+        endCall(item, index);
+        break;
       default:
-        return endOther(item, index, isNews);
+        endOther(item, index, isNews);
     }
+    begun.isSaid = true;
+    open = -1;
   }
 
   return {
@@ -157,10 +178,8 @@ export function createItemReader(say: Say): ItemReader {
       const section = summary === undefined ? {} : { summary: readSection(index, summary) };
       sayPiece(index, { type: "reasoning", text, ...section });
     },
-    addArguments(index, text) {
-      // If the call has not begun, its `done` item has the arguments.
-      if (itemAt(index).isCall) sayPiece(index, { type: "tool-arguments", index, text });
-    },
+    addArguments,
+    completeArguments,
     end,
     endAll(response) {
       const output = partsAt(response, "output");

@@ -7,7 +7,7 @@ import { type Scrub, toReportedFailure } from "../../http/refusal.ts";
 import { type JsonObject, countAt, listAt, objectAt, textAt } from "../../json.ts";
 import { readAnnotation } from "../annotations.ts";
 import { errorIn } from "../failure.ts";
-import { requireJson } from "../json.ts";
+import { requireJson, toArgumentsText } from "../json.ts";
 import { readLogprobs } from "../logprobs.ts";
 import { type AnswerReader, type ReplyReader, type Say, createStreamReader, requireObject } from "../stream.ts";
 import { readUsage } from "../usage.ts";
@@ -71,6 +71,12 @@ const readers: ReadonlyMap<unknown, ReadEvent> = new Map<unknown, ReadEvent>(
     }),
     "response.function_call_arguments.delta": piece((items, text, _, index) => items.addArguments(index, text)),
     "response.custom_tool_call_input.delta": piece((items, text, _, index) => items.addArguments(index, text)),
+    "response.function_call_arguments.done"({ items }, event, index) {
+      items.completeArguments(index, toArgumentsText(event["arguments"]));
+    },
+    "response.custom_tool_call_input.done"({ items }, event, index) {
+      items.completeArguments(index, toArgumentsText(event["input"]));
+    },
     "response.output_item.done": ({ items }, event, index) => items.end(objectAt(event, "item") ?? {}, index),
     "response.completed": (reading, event) => endAnswer(reading, objectAt(event, "response") ?? {}),
     "response.incomplete"(reading, event) {
