@@ -7,8 +7,8 @@ import { hasBody } from "./body.ts";
 
 export function sendError(error: GatewayError, reply: FastifyReply): void {
   if (error.status === 401) reply.header("www-authenticate", "Bearer");
-  const retryAfterSeconds = error.retryAfterSeconds ?? (error.status === 429 || error.status === 503 ? 1 : undefined);
-  if (retryAfterSeconds !== undefined) reply.header("retry-after", String(retryAfterSeconds));
+  const retryAfter = toRetryAfter(error);
+  if (retryAfter !== undefined) reply.header("retry-after", retryAfter);
   const { raw: incoming } = reply.request;
   const isUnread = !incoming.complete && hasBody(incoming);
   // The rest of a refused body must not be read as the next request.
@@ -17,6 +17,12 @@ export function sendError(error: GatewayError, reply: FastifyReply): void {
   // Node closes with this method once the answer is written.
   if (isUnread && socket !== null) socket.destroySoon = () => closeAfterReading(socket);
   reply.code(error.status).header("content-type", "application/json; charset=utf-8").send(toBody(error));
+}
+
+/** The value of `Retry-After`, in seconds; a refusal that only lasts for a while always has one. */
+export function toRetryAfter({ status, retryAfterSeconds }: GatewayError): string | undefined {
+  const seconds = retryAfterSeconds ?? (status === 429 || status === 503 ? 1 : undefined);
+  return seconds?.toString();
 }
 
 /**

@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
+import { GatewayError } from "../../src/core/errors.ts";
 import { authorization, createBox, say, toToken } from "../scripted.ts";
 import { dial, refusalOf, textOf, toSocketUrl } from "./websocket-client.ts";
 
@@ -101,6 +102,17 @@ test("an upgrade behind a request that is still being answered ends the connecti
   const left = once(signal, "abort");
   await once(socket.resume(), "close");
   await left;
+});
+
+test("an error frame says when to retry wherever an HTTP answer would, even if nobody has said when", async (context) => {
+  const busy = (): never => {
+    throw new GatewayError("adapter_rate_limit", "The upstream limits the rate.");
+  };
+  const address = await createBox(context, busy).listen();
+  const client = await dial(context, address);
+  client.create();
+  await client.answer();
+  assert.match(client.received.at(-1) ?? "", /"status":429.*"headers":\{"retry-after":"1"\}/);
 });
 
 test("connections beyond the limit are refused until one has ended", async (context) => {

@@ -2,6 +2,7 @@
 import { type GatewayError, toWireError } from "../../core/errors.ts";
 import type { Remark } from "../../core/ports.ts";
 import { isObject, missing, readBody, readBoolean, readChoice, unsupported } from "../../protocols/fields.ts";
+import { toRetryAfter } from "../errors.ts";
 import { parseBody } from "../parse.ts";
 import type { HttpLimits } from "../settings.ts";
 import { toRemarkHeaders } from "../send.ts";
@@ -108,8 +109,9 @@ const numberAtEnd = /\d+\}$/;
 /** A failure outside of any response; the connection stays open. It carries the headers it has over HTTP. */
 export function toErrorFrame(error: GatewayError, laneName?: string, remarks: readonly Remark[] = []): string {
   const { message, type, param, code } = toWireError(error);
-  const { status, retryAfterSeconds: seconds } = error;
-  const headers = { ...(seconds !== undefined && { "retry-after": String(seconds) }), ...toRemarkHeaders(remarks) };
+  const { status } = error;
+  const retryAfter = toRetryAfter(error);
+  const headers = { ...(retryAfter !== undefined && { "retry-after": retryAfter }), ...toRemarkHeaders(remarks) };
   const told = { code, message, type, param, ...(Object.keys(headers).length > 0 && { headers }) };
   // Readers that validate events recognise an error by its number, and would skip one without.
   const frame = JSON.stringify({ type: "error", status, error: told, sequence_number: 0 });
