@@ -168,6 +168,7 @@ test("reasoning is emitted raw, or as a summary on request, and counts as output
     },
   );
   const summed = (await collect([user("why")], { reasoningEffort: "high", reasoningSummary: "auto" })).flat();
+  assert.equal(textIn(summed, "reasoning"), "thinking about: why");
   assert.ok(summed.every((delta) => delta.type !== "reasoning" || delta.summary === 0));
   for (const reasoningEffort of ["none", "minimal"]) {
     assert.equal(textIn((await collect([user("why")], { reasoningEffort })).flat(), "reasoning"), "");

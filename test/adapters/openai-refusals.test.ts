@@ -81,7 +81,10 @@ test("a key does not appear in the log, even at the edge of an excerpt or next t
     }),
     toFailure(Object.assign(new Error("Broken."), { statusCode: 500, responseBody: quoted(500) }), "there", own).cause,
   ];
-  for (const cause of causes) assert.doesNotMatch(String(cause), /house-key/);
+  for (const cause of causes) {
+    assert.match(String(cause), /\[secret\]/);
+    assert.doesNotMatch(String(cause), /house-key/);
+  }
 });
 
 function causeOf(act: () => unknown): unknown {
