@@ -171,6 +171,8 @@ suite("a replayed turn", () => {
     assert.equal(toAnswer(old).finish, "stop");
     assert.equal(toAnswer({ ...old, status: "incomplete" }).finish, "length");
     assert.equal(toAnswer({ ...old, status: "incomplete" }).brokenOff, 0);
+    const sealed = { type: "reasoning", summary: [], text: "", encrypted: "seal" } as const;
+    assert.equal(toAnswer({ ...old, status: "incomplete", output: [sealed] }).brokenOff, undefined);
     assert.equal(replayTurn(old).at(-1)?.type, "turn-end");
   });
 });
