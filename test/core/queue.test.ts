@@ -37,6 +37,22 @@ test("a full queue answers session_busy with a Retry-After time", async () => {
   (await waiting)();
 });
 
+test("a caller that disconnects in its turn takes nobody's place in the queue", async () => {
+  const queue = createQueue(() => 2);
+  const caller = new AbortController();
+  const leave = await queue.enter("a", noAbort);
+  const [second, third] = [queue.enter("a", caller.signal), queue.enter("a", noAbort)];
+  leave();
+  const leaveSecond = await second;
+  assert.equal(queue.isIdle("a"), false);
+  caller.abort();
+  leaveSecond();
+  const leaveThird = await third;
+  assert.equal(queue.isIdle("a"), false);
+  leaveThird();
+  assert.equal(queue.isIdle("a"), true);
+});
+
 test("a caller that disconnects while waiting releases its place", async () => {
   const queue = createQueue(() => 2);
   const leave = await queue.enter("a", noAbort);
