@@ -18,6 +18,7 @@ const system = (content: string): Item => ({ type: "message", role: "system", co
 function createScene(
   alwaysResends = false,
   answer?: string,
+  hintsAtTalk = false,
 ): (items: readonly Item[], keep?: "no") => Promise<readonly Item[]> {
   const adapter = createScriptedAdapter(async function* ({ items }) {
     const last = items.at(-1);
@@ -27,7 +28,8 @@ function createScene(
   const gateway = makeGateway({ adapter, store: createMemoryStore(), alwaysResends });
   return async (items, keep) => {
     const ask = { model: "m", items, itemsParam: "messages", settings: { tools: [] }, stream: false } as const;
-    const caller = { turnId: newId("resp"), owner: "ann", hint: "user:app", signal: new AbortController().signal };
+    const { signal } = new AbortController();
+    const caller = { turnId: newId("resp"), owner: "ann", hint: "user:app", hintsAtTalk, signal };
     const { events } = await gateway.answer({ ...ask, keep: keep ?? "in-session" }, caller);
     await Array.fromAsync(events);
     return adapter.turns.at(-1)?.items ?? [];
@@ -129,6 +131,16 @@ test("where all callers show their whole history, the end of another conversatio
   await say([user("hi")], "no");
   const shown = [...talk("hi"), user("what do you know about me?")];
   assert.deepEqual(await say(shown), shown);
+});
+
+test("where all callers show their whole history, a chat app's requests for titles stay out of the chat they name", async () => {
+  const say = createScene(true, undefined, true);
+  const title = [user("Title this chat:\nUser: hi")];
+  assert.deepEqual(await say(title), title);
+  for (const chat of [[user("hi")], [...talk("hi"), user("more")], [...talk("hi", "more"), user("later")]]) {
+    assert.deepEqual(await say(chat), chat);
+    assert.deepEqual(await say(title), title);
+  }
 });
 
 test("short conversations that each send their history see only their own", async () => {
