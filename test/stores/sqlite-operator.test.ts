@@ -11,6 +11,14 @@ import { keepSession, makeTurn, pruneAll, toMove } from "./making.ts";
 
 const newFile = createFiles();
 
+/** Counts how often others can proceed meanwhile. */
+async function countTicks<Result>(work: Promise<Result>): Promise<{ readonly result: Result; readonly ticks: number }> {
+  const progress = { isOver: false, ticks: 0 };
+  const working = work.finally(() => (progress.isOver = true));
+  for (; !progress.isOver; progress.ticks += 1) await new Promise((resolve) => setImmediate(resolve));
+  return { result: await working, ticks: progress.ticks };
+}
+
 test("requests continue while the SQLite store lists sessionless turns", async (context) => {
   const store = createSqliteStore({ file: newFile() });
   context.after(() => store.close());
@@ -95,11 +103,8 @@ test("requests continue while the SQLite store finds what an owner has too many,
   const expected = rows.map(({ id }) => String(id));
   const findSurplus = createFindSurplus({ prepare: createPrepare(database), read: (look) => look() });
   const find = async (surplus: number, inUse: ReadonlySet<string> = new Set()) => {
-    const progress = { isOver: false, ticks: 0 };
-    const finding = findSurplus(expected.length - surplus, inUse).finally(() => (progress.isOver = true));
-    for (; !progress.isOver; progress.ticks += 1) await new Promise((resolve) => setImmediate(resolve));
-    const { sessions, isAll } = await finding;
-    return { ids: sessions.map(({ id }) => id), isAll, ticks: progress.ticks };
+    const { result, ticks } = await countTicks(findSurplus(expected.length - surplus, inUse));
+    return { ids: result.sessions.map(({ id }) => id), isAll: result.isAll, ticks };
   };
   const some = await find(1_000);
   assert.deepEqual([some.ids, some.isAll], [expected.slice(0, 1_000), true]);
@@ -108,6 +113,24 @@ test("requests continue while the SQLite store finds what an owner has too many,
   assert.deepEqual([none.ids, none.isAll], [[], true]);
   const many = await find(5_000, new Set(expected.slice(0, 10)));
   assert.deepEqual([many.ids, many.isAll], [expected.slice(10, 2_010), false]);
+});
+
+test("the SQLite store counts sessions of many hours at once, and lets requests continue while it reads hour by hour", async (context) => {
+  const file = newFile();
+  await createSqliteStore({ file }).close();
+  const database = new DatabaseSync(file);
+  context.after(() => database.close());
+  const add = database.prepare(
+    "INSERT INTO sessions (id, owner, created, updated, active) VALUES (?, 'alice', 0, ?, ?)",
+  );
+  const count = 500;
+  for (let hour = 0; hour < count; hour += 1) add.run(`conv_${hour}`, hour * 3_600_000, hour);
+  const findSurplus = createFindSurplus({ prepare: createPrepare(database), read: (look) => look() });
+  const none = await countTicks(findSurplus(count, new Set()));
+  assert.ok(none.ticks < 5, `${none.ticks} ticks`);
+  const all = await countTicks(findSurplus(0, new Set()));
+  assert.equal(all.result.sessions.length, count);
+  assert.ok(all.ticks > none.ticks + 3, `${all.ticks} ticks`);
 });
 
 test("the SQLite store deletes what an owner has too many, and others instead of what was used since it was found", async (context) => {

@@ -30,6 +30,7 @@ export function createFindPage({ prepare, read }: Reading, first: "newest" | "id
     const { findHour, findEnd, compare } = owner === undefined ? ofAll : ofOwner;
     const whose: Readonly<Record<string, string>> = owner === undefined ? {} : { owner };
     const page: Activity[] = [];
+    let hours = 0;
 
     function hourBehind(active: number): number | undefined {
       return (read(() => findHour.get({ ...whose, active })) as { active: number | null }).active ?? undefined;
@@ -53,6 +54,8 @@ export function createFindPage({ prepare, read }: Reading, first: "newest" | "id
       }
       page.push(...best);
       if (page.length >= limit) break;
+      hours += 1;
+      if (hours % maxHours === 0) await letOthersGo();
     }
     return page;
   };
@@ -60,26 +63,26 @@ export function createFindPage({ prepare, read }: Reading, first: "newest" | "id
 
 /** Counts the sessions of an owner, as many at a time. */
 export function createCount({ prepare, read }: Reading): (owner: string) => Promise<number> {
-  const { findHour, findEnd, countUpTo } = prepareHours(prepare, directions.idlest, "sessions_by_owner", ofTheOwner);
-  const { start, end } = directions.idlest;
+  const from = `SELECT active, rowid AS number FROM sessions INDEXED BY sessions_by_owner WHERE deleted = 0 ${ofTheOwner}`;
+  // Not `(active, rowid) > …`, for which SQLite would read the hour from its start.
+  const behind = `${from} AND active = $active AND rowid > $number UNION ALL ${from} AND active > $active`;
+  const findEnd = prepare(`${behind} ORDER BY active, number LIMIT 1 OFFSET ${maxCompared - 1}`);
+  const countRest = prepare(`SELECT count(*) AS count FROM (${behind})`);
   return async (owner) => {
-    let count = 0;
-    for (let [active, number] = [start, end]; ; await letOthersGo()) {
-      if (number === end) {
-        const hour = read(() => findHour.get({ owner, active })) as { active: number | null };
-        if (hour.active === null) return count;
-        [active, number] = [hour.active, start];
-      }
-      const part = { owner, active, number };
-      const next = read(() => findEnd.get(part)) as { number: number } | undefined;
-      number = next?.number ?? end;
-      count += (read(() => countUpTo.get({ ...part, end: number })) as { count: number }).count;
+    let place = { active: Number.MIN_SAFE_INTEGER, number: Number.MIN_SAFE_INTEGER };
+    for (let count = 0; ; count += maxCompared) {
+      await letOthersGo();
+      const end = read(() => findEnd.get({ owner, ...place })) as typeof place | undefined;
+      if (end === undefined) return count + (read(() => countRest.get({ owner, ...place })) as { count: number }).count;
+      place = end;
     }
   };
 }
 
 /** How many sessions are compared before others can proceed: some milliseconds. */
 const maxCompared = 5_000;
+/** The same for hours with few sessions. */
+const maxHours = 100;
 
 const ofTheOwner = "AND owner = $owner";
 
@@ -128,13 +131,11 @@ function prepareHours(
 ) {
   const from = `FROM sessions INDEXED BY ${index} WHERE deleted = 0 ${condition}`;
   const hour = `${from} AND active = $active AND rowid ${behind} $number`;
-  const part = `${hour} AND rowid ${before}= $end`;
   return {
     findHour: prepare(`SELECT ${nearest}(active) AS active ${from} AND active ${behind} $active`),
     findEnd: prepare(`SELECT rowid AS number ${hour} ORDER BY rowid ${order} LIMIT 1 OFFSET ${maxCompared - 1}`),
-    countUpTo: prepare(`SELECT count(*) AS count ${part}`),
     compare: prepare(`
-      SELECT ${activityColumns} ${part}
+      SELECT ${activityColumns} ${hour} AND rowid ${before}= $end
         AND (updated, rowid) ${behind} ($updated, $behind) AND (updated, rowid) ${before} ($worstUpdated, $worst)
       ORDER BY updated ${order}, rowid ${order} LIMIT $limit`),
   };
