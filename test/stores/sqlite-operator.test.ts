@@ -158,6 +158,22 @@ test("the SQLite store deletes what an owner has too many, and others instead of
   );
 });
 
+test("the SQLite store keeps as many sessions as an owner may have if others are deleted after it found too many", async (context) => {
+  const store = createSqliteStore({ file: newFile() });
+  context.after(() => store.close());
+  const kept: StoredTurn[] = [];
+  for (let index = 0; index < 260; index += 1) kept.push(await keepSession(store, {}));
+  const rules = { maxSessionsPerOwner: 10 };
+  assert.equal((await store.prune(rules)).more, true);
+  for (const { session } of kept.slice(-5)) await store.deleteSession("alice", session!);
+  await pruneAll(store, rules);
+  const left = await Promise.all(kept.map(({ session }) => store.readSession(session!)));
+  assert.deepEqual(
+    left.flatMap((session) => session?.id ?? []),
+    kept.slice(-15, -5).map(({ session }) => session),
+  );
+});
+
 test("a page of the SQLite store is full, and of one owner, even if sessions are deleted while it is found", async (context) => {
   const file = newFile();
   const store = createSqliteStore({ file });

@@ -24,11 +24,11 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
   /** Each step spends from the budget, and later ones get what is left. */
   function prune(rules: PruneRules, found: Surplus): Done {
     const spent: Spent = { sessions: 0, turns: 0, budget: maxStep, marked: [], changed: [] };
-    const { idleBefore, keysBefore, piecesBefore } = rules;
+    const { idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner: max } = rules;
     const inUse = rules.inUse?.() ?? new Set();
     removeMarked(spent);
     if (idleBefore !== undefined) removeIdle(idleBefore.getTime(), inUse, spent);
-    const left = removeSurplus(found, inUse, spent);
+    const left = max === undefined ? found : removeSurplus(found, max, inUse, spent);
     if (idleBefore !== undefined) removeFailed(idleBefore.getTime(), spent);
     if (idleBefore !== undefined) removeAbandoned(idleBefore.getTime(), inUse, spent);
     const rootsLeft = idleBefore !== undefined && removeSessionless(idleBefore.getTime(), inUse, spent);
@@ -60,11 +60,15 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
   }
 
   /** Returns what is left of it. Sessions that were used since they were found stay, and others may go instead. */
-  function removeSurplus({ sessions, isAll }: Surplus, inUse: InUse, spent: Spent): Surplus {
+  function removeSurplus({ sessions, isAll }: Surplus, max: number, inUse: InUse, spent: Spent): Surplus {
     const examined = sessions.slice(0, Math.max(0, Math.ceil(spent.budget)));
     const unused = examined.filter(({ id }) => !inUse.has(id));
-    const unchanged = statements.findUnchanged.all(JSON.stringify(unused));
-    markAll(unchanged, spent);
+    const unchanged = statements.findUnchanged.all(JSON.stringify(unused)) as { id: string; owner: string }[];
+    for (const [owner, own] of Map.groupBy(unchanged, (session) => session.owner)) {
+      // It may have deleted others meanwhile.
+      const { count } = statements.countUpTo.get(owner, max + own.length) as { count: number };
+      markAll(own.slice(0, Math.max(0, count - max)), spent);
+    }
     removeMarked(spent);
     return { sessions: sessions.slice(examined.length), isAll: isAll && unchanged.length === examined.length };
   }
@@ -233,6 +237,9 @@ function preparePrune({ prepare }: Access) {
       SELECT sessions.id, owner FROM json_each(?) AS found
       CROSS JOIN sessions ON sessions.id = found.value ->> 'id' AND updated = found.value ->> 'updated'
       WHERE deleted = 0`),
+    countUpTo: prepare(`
+      SELECT count(*) AS count
+      FROM (SELECT 1 FROM sessions INDEXED BY sessions_by_owner WHERE deleted = 0 AND owner = ? LIMIT ?)`),
     findFailed: prepare(`
       SELECT id, ${turnBytes} AS bytes FROM turns INDEXED BY failed_turns
       WHERE status IN ('failed', 'cancelled') AND created < ?
