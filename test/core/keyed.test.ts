@@ -418,6 +418,7 @@ suite("a turn in the background", () => {
       [{ type: "other", extra }],
       [{ type: "compaction", summary: long }],
       [{ type: "reasoning-seal", encrypted: long }],
+      [...say("word "), { type: "message-end", extra }],
       [...say("word "), { type: "annotation", annotation: { type: "note", fields: extra.fields } }],
       [{ type: "tool-call", index: 0, name: "f", extra }, whole],
       [{ type: "tool-call", index: 0, name: "f" }, { type: "tool-extra", index: 0, extra }, whole],

@@ -1,6 +1,6 @@
 /** What a turn has said so far, for anyone to follow from its beginning. When it is too much, the oldest is dropped. */
 import { GatewayError } from "../errors.ts";
-import type { Event, Events } from "../event.ts";
+import type { Event, Events, OutputItem } from "../event.ts";
 
 /** Every event from the first on, past and future; ends early when the signal aborts. */
 export type Follow = (signal: AbortSignal) => Events;
@@ -131,13 +131,18 @@ function sizeOf(event: Event): number {
       return eventOverhead + text.length + logprobs.length * logprobSize + addedSize;
     }
     case "item-end":
-      // The item as it began and its deltas are counted; what comes only with its end is a seal.
-      return eventOverhead + (event.item.type === "reasoning" ? (event.item.encrypted?.length ?? 0) : 0);
+      return eventOverhead + sizeOfEnd(event.item);
     case "turn-queued":
     case "turn-start":
     case "turn-end":
       return eventOverhead;
   }
+}
+
+/** The item as it began and its deltas are counted already. */
+function sizeOfEnd(item: OutputItem): number {
+  if (item.type === "reasoning") return item.encrypted?.length ?? 0;
+  return item.type === "message" && item.extra !== undefined ? JSON.stringify(item.extra).length : 0;
 }
 
 /** Approximate memory of an event besides its text. */
