@@ -40,12 +40,17 @@ if isGone then call('SREM', P .. 'doomed', id) end
 return { count, isGone and 1 or 0, call('INCR', P .. 'changes') }
 `);
 
-/** What running turns continue stays: what the last arguments name, and what any gateway has told. */
-const keepUsed = (from: number | string) => String.raw`
+/** What running turns continue stays: what any gateway has told. */
+const keepTold = String.raw`
 ${usedIds}
 local isUsed, told = {}, usedIds()
-local used = #told + #ARGV + 1 - ${from}
 for _, id in ipairs(told) do isUsed[id] = true end
+`;
+
+/** The same, and what the last arguments name. */
+const keepUsed = (from: number) => String.raw`
+${keepTold}
+local used = #told + #ARGV - ${from - 1}
 for at = ${from}, #ARGV do isUsed[ARGV[at]] = true end
 `;
 
@@ -171,7 +176,7 @@ return { count, parents }
 
 /** Deletes turns outside of sessions, leaves first, up to one followed or in use. Returns how many are gone, and went. */
 export const removeLeaves = release(String.raw`
-${keepUsed("#ARGV + 1")}
+${keepTold}
 local gone, removed = 0, 0
 local function isFollowed(id)
   for _, childId in ipairs(childrenOf(id)) do
