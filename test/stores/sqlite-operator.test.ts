@@ -113,6 +113,8 @@ test("requests continue while the SQLite store finds what an owner has too many,
   assert.deepEqual([none.ids, none.isAll], [[], true]);
   const many = await find(5_000, new Set(expected.slice(0, 10)));
   assert.deepEqual([many.ids, many.isAll], [expected.slice(10, 2_010), false]);
+  const used = await find(5_000, new Set(expected.slice(1)));
+  assert.deepEqual([used.ids, used.isAll], [expected.slice(0, 1), true]);
 });
 
 test("the SQLite store counts sessions of many hours at once, and lets requests continue while it reads hour by hour", async (context) => {

@@ -24,7 +24,7 @@ export function createFindSurplus(reading: Reading): FindSurplus {
       const idlest = await findIdlest({ owner, limit: Math.min(surplus, room) + inUse.size });
       const unused = idlest.filter(({ id }) => !inUse.has(id));
       sessions.push(...unused.slice(0, Math.min(surplus, room)));
-      if (surplus > room) return { sessions, isAll: false };
+      if (surplus > room && unused.length >= room) return { sessions, isAll: false };
     }
     return { sessions, isAll: true };
   };
