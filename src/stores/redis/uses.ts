@@ -14,7 +14,7 @@ export interface Uses extends Pick<Peers, "shareUse"> {
 export function createUses({ run }: Connection, { fence }: Lease): Uses {
   let inUse: (() => ReadonlySet<string>) | undefined;
   let soon: NodeJS.Timeout | undefined;
-  let told = nothing;
+  let told: string | undefined = nothing;
 
   function tell(): void {
     clearTimeout(soon);
@@ -23,7 +23,7 @@ export function createUses({ run }: Connection, { fence }: Lease): Uses {
     if (fence() === "" || (ids === nothing && told === nothing)) return;
     told = ids;
     // The next renewal tells it again.
-    run(scripts.tellUse, [fence(), ids]).catch(() => {});
+    run(scripts.tellUse, [fence(), ids]).catch(() => (told = undefined));
   }
 
   return {
