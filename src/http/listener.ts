@@ -60,7 +60,8 @@ export function createListener(app: FastifyInstance): Listener {
 export async function findAddresses(bind: string): Promise<readonly string[]> {
   if (bind !== "localhost") return [bind];
   const found = await dns.lookup(bind, { all: true, order: "ipv4first" });
-  return found.map(({ address }) => address);
+  // A list of hosts may name one twice.
+  return [...new Set(found.map(({ address }) => address))];
 }
 
 /** Whether listening failed because a further address of `localhost` is none of this machine's. */

@@ -48,6 +48,14 @@ suite("a gateway that listens on localhost", { skip }, () => {
     await assert.rejects(listen(context, [say("hi")], addresses, port), { code: "EADDRINUSE", syscall: "listen" });
   });
 
+  test("listens once at an address that the machine's list of hosts names twice", async (context) => {
+    const { port } = await listen(context, [say("hi")], ["127.0.0.1", "127.0.0.1"]);
+    assert.match(
+      await exchange("127.0.0.1", port, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"),
+      /^HTTP\/1\.1 200 /,
+    );
+  });
+
   test("does without an address that the machine does not have", async (context) => {
     const { port } = await listen(context, [say("hi")], ["127.0.0.1", "192.0.2.1"]);
     assert.match(
