@@ -105,6 +105,7 @@ function route(app: FastifyInstance, incoming: IncomingMessage): void {
   // Importing node:http loads all its exports, which no start should wait for.
   const { ServerResponse } = process.getBuiltinModule("node:http");
   const response = new ServerResponse(incoming);
+  response.shouldKeepAlive = false; // Node parses no more requests on this connection
   response.once("finish", () => socket.destroy());
   try {
     response.assignSocket(socket);

@@ -74,6 +74,7 @@ test("a malformed upgrade is refused in the common error format, and logged so",
     for await (const chunk of socket) text += String(chunk);
     assert.match(text, new RegExp(`^HTTP/1\\.1 400 .*${said}.*"code":"malformed_http"`, "s"));
     assert.equal(/^sec-websocket-version: 13\r$/m.test(text), said !== "An upgrade needs the header");
+    assert.match(text, /^connection: close\r$/im);
   }
   assert.deepEqual(
     box.logged.map(({ fields }) => ("status" in fields && "code" in fields ? [fields.status, fields.code] : fields)),
