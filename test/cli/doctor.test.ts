@@ -374,6 +374,14 @@ test(
   },
 );
 
+test("A machine that cannot resolve localhost has a problem with its port, not with doctor.", async (context) => {
+  const unknown = Object.assign(new Error("getaddrinfo ENOTFOUND localhost"), { code: "ENOTFOUND" });
+  context.mock.method(dns.promises, "lookup", () => Promise.reject(unknown));
+  context.mock.method(dns, "lookup", (_name: string, _options: object, done: (error: Error) => void) => done(unknown));
+  const http = { bind: "localhost", auth_token: token, endpoints: { compat_chat: true } };
+  assert.match((await examine(makeFolder(context), { http })).lineOf("port")!, /^problem .*ENOTFOUND localhost/);
+});
+
 test("A unix socket may be free, or used by a gateway, or its path may be something else.", async (context) => {
   const folder = makeFolder(context);
   const at = (path: string) => ({

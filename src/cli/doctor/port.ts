@@ -22,7 +22,9 @@ export async function judgePort(config: Config): Promise<Finding> {
   }
   const { bind, port } = http;
   if (bind.startsWith("unix:")) return judgeSocket(bind.slice("unix:".length), config);
-  const [first, ...others] = await Promise.all((await findAddresses(bind)).map((host) => tryListening(host, port)));
+  // A name that cannot be resolved fails to listen too, and is explained then.
+  const addresses = await findAddresses(bind).catch(() => [bind]);
+  const [first, ...others] = await Promise.all(addresses.map((host) => tryListening(host, port)));
   const failure = first ?? others.find((each) => each !== undefined && !isAbsent(each));
   if (failure === undefined) return ok(port === 0 ? "any free one" : `port ${port} of ${bind} is free`);
   return codeOf(failure) === "EADDRINUSE" ? judgeTaken(config) : problem(explainFailure(failure, http));
