@@ -62,34 +62,44 @@ export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) =>
   };
 }
 
+/** What is known of a connection. */
+interface Use {
+  /** How many requests are being answered on it. */
+  answering: number;
+  /** How much its client had sent when the last answer was sent. */
+  answeredBytes: number;
+}
+
 /**
  * Tracks connections on which no request is being answered: opened in advance, kept in reserve, forgotten, or with half
  * a request on them. Closing would wait for them until the end, since Node then checks no time-outs; so it cuts them.
  */
 export function watchSilence(server: Server) {
-  /** How many requests are being answered on each connection. */
-  const answering = new Map<Socket, number>();
-
-  function add(socket: Socket, change: number): void {
-    const count = answering.get(socket);
-    if (count !== undefined) answering.set(socket, count + change);
-  }
-
+  const uses = new Map<Socket, Use>();
   server.on("connection", (socket) => {
-    answering.set(socket, 0);
-    socket.once("close", () => answering.delete(socket));
+    uses.set(socket, { answering: 0, answeredBytes: 0 });
+    socket.once("close", () => uses.delete(socket));
   });
   server.on("request", ({ socket }, response) => {
-    add(socket, 1);
-    response.once("close", () => add(socket, -1));
+    const use = uses.get(socket);
+    if (use === undefined) return;
+    use.answering += 1;
+    response.once("close", () => {
+      use.answering -= 1;
+      use.answeredBytes = socket.bytesRead;
+    });
   });
-  server.on("upgrade", ({ socket }) => answering.delete(socket));
-  return {
-    cut() {
-      for (const [socket, count] of answering) {
-        // One that is ending has its own time for that.
-        if (count === 0 && !socket.writableEnded) socket.destroy();
-      }
-    },
-  };
+  server.on("upgrade", ({ socket }) => uses.delete(socket));
+
+  function cutIf(isOver: (socket: Socket, use: Use) => boolean): void {
+    for (const [socket, use] of uses) {
+      // One that is ending has its own time for that.
+      if (use.answering === 0 && !socket.writableEnded && isOver(socket, use)) socket.destroy();
+    }
+  }
+
+  // Node's own takes an answer for sent once all of it is written, and would cut off a client that still reads it.
+  server.closeIdleConnections = () =>
+    cutIf(({ bytesRead }, { answeredBytes }) => bytesRead > 0 && bytesRead === answeredBytes);
+  return { cut: () => cutIf(() => true) };
 }

@@ -8,16 +8,18 @@ function createSocket() {
   const socket = Object.assign(new EventEmitter(), {
     isCut: false,
     writableEnded: false,
+    bytesRead: 0,
     destroy: () => void (socket.isCut = true),
   });
   return socket;
 }
 
 function createServer() {
-  const server = new EventEmitter();
-  const silence = watchSilence(server as Server);
+  const server = new EventEmitter() as Server;
+  const silence = watchSilence(server);
   return {
     silence,
+    closeIdle: () => server.closeIdleConnections(),
     connect() {
       const socket = createSocket();
       server.emit("connection", socket);
@@ -59,5 +61,22 @@ test("a connection is cut off once all of its requests are answered, unless it i
   assert.deepEqual(
     [busy, answered, ending].map(({ isCut }) => isCut),
     [false, true, false],
+  );
+});
+
+test("a connection is idle when its answers are sent and its client has sent nothing since", () => {
+  const { closeIdle, connect, ask } = createServer();
+  const sockets = [connect(), connect(), connect(), connect()] as const;
+  const [, answered, sending, asking] = sockets;
+  for (const socket of [answered, sending, asking]) {
+    socket.bytesRead = 100;
+    ask(socket).emit("close");
+  }
+  sending.bytesRead = 101;
+  ask(asking);
+  closeIdle();
+  assert.deepEqual(
+    sockets.map(({ isCut }) => isCut),
+    [false, true, false, false],
   );
 });

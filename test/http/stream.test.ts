@@ -248,6 +248,21 @@ test("closing lets a running turn end and refuses new requests, on open connecti
   await closing;
 });
 
+test("closing lets a client read to the end what is already written for it", async (context) => {
+  const long = "x".repeat(8 * 1024 * 1024);
+  const box = createBox(context, [say(long)]);
+  const socket = connect(Number(new URL(await box.listen()).port), "127.0.0.1");
+  const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  await once(socket, "readable");
+  const closing = box.close();
+  const answer = await text(socket);
+  assert.ok(answer.includes(long), `${answer.length} characters have arrived`);
+  await closing;
+});
+
 test("closing cancels a turn at the drain timeout, and tells its caller why", async (context) => {
   const box = createBox(
     context,
