@@ -2,7 +2,7 @@
  * What every store must remove: deleted turns and sessions, forgotten beginnings, and what the rules no longer retain.
  */
 import assert from "node:assert/strict";
-import type { ArchiveRecord, StoredTurn } from "../../src/core/store.ts";
+import type { ArchiveRecord, SessionStore, StoredTurn } from "../../src/core/store.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { It } from "./contract-said.ts";
 import {
@@ -308,8 +308,7 @@ export function describePrune(it: It): void {
   it("stops pruning a sessionless tree that someone continues meanwhile", async (store) => {
     const thread = await keepLoose(store, 600, at(0));
     const { more } = await store.prune({ idleBefore: at(1) });
-    // A store that prunes all of it at once has nothing left to continue.
-    if (!more) return;
+    if (!more) return assertNothingLeft(store);
     const next = await keepBelow(store, thread[150]!, { createdAt: at(2) });
     await pruneAll(store, { idleBefore: at(1) });
     assert.deepStrictEqual(await readTurns(store, next.id), [...thread.slice(0, 151), next]);
@@ -332,7 +331,7 @@ export function describePrune(it: It): void {
       }
       await Promise.all(thread.map((turn) => store.commit({ turns: [turn] })));
       const { more } = await store.prune({ idleBefore: at(1) });
-      if (!more) return;
+      if (!more) return assertNothingLeft(store);
       if (continues) await keepBelow(store, thread[20]!, { createdAt: at(2) });
       const left = (await gather(store.exportRecords())).length;
       await pruneAll(store, rules);
@@ -443,7 +442,7 @@ export function describePrune(it: It): void {
     const inUse = new Set<string>();
     const rules = { idleBefore: at(1), inUse: () => inUse };
     const { more } = await store.prune(rules);
-    if (!more) return;
+    if (!more) return assertNothingLeft(store);
     inUse.add(thread[150]!.id);
     const left = (await gather(store.exportRecords())).length;
     await pruneAll(store, rules);
@@ -477,4 +476,10 @@ export function describePrune(it: It): void {
     assert.equal(await store.findTurn("alice", thread[0]!.id), undefined);
     assert.equal(await store.findTurn("alice", sessionless[0]!.id), undefined);
   });
+}
+
+/** A store that prunes all of a tree at once has nothing left to continue. */
+async function assertNothingLeft(store: SessionStore): Promise<void> {
+  const turns = (await gather(store.exportRecords())).filter(({ type }) => type === "turn");
+  assert.deepEqual(turns, []);
 }
