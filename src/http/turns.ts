@@ -59,35 +59,21 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
       check(asking);
       const { token, bytes, onlyFollows = false } = asking;
       const { owner } = token;
-      let hold = held.hold(owner, bytes);
-      // The request and whatever outlives it: the last of them releases what they share.
-      let holders = 1;
-      let isTurn = !onlyFollows;
-      (isTurn ? turns : followers).add(owner, 1);
-      function leave(): void {
-        if (--holders > 0) return;
-        hold.release();
-        if (isTurn) turns.add(owner, -1);
-        isTurn = false;
-      }
+      // A turn that outlives its request shares both with it.
+      const body = createShared(() => held.hold(owner, bytes).release);
+      const slot = createShared(() => countIn(turns, owner));
+      const leave = [body.take(), onlyFollows ? countIn(followers, owner) : slot.take()];
       function acquireSlot(): () => void {
-        if (!isTurn) {
-          checkShare(turns, token);
-          turns.add(owner, 1);
-          isTurn = true;
-        }
-        // Its request may have left while its key was looked up.
-        if (holders === 0) hold = held.hold(owner, bytes);
-        holders++;
-        return leave;
+        if (!slot.isTaken()) checkShare(turns, token);
+        const leaveTurn = [body.take(), slot.take()];
+        return () => leaveTurn.forEach((release) => release());
       }
       running.add(turn);
       try {
         return await work(acquireSlot);
       } finally {
         running.delete(turn);
-        if (onlyFollows) followers.add(owner, -1);
-        leave();
+        leave.forEach((release) => release());
       }
     },
     drain() {
@@ -104,6 +90,29 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
       return draining;
     },
   };
+}
+
+/** Something that several take, each until it calls what it gets; the last of them releases it. */
+function createShared(acquire: () => () => void) {
+  let takers = 0;
+  let release: (() => void) | undefined;
+  return {
+    isTaken: () => takers > 0,
+    take(): () => void {
+      if (takers === 0) release = acquire();
+      takers += 1;
+      return () => {
+        takers -= 1;
+        if (takers === 0) release?.();
+      };
+    },
+  };
+}
+
+/** Returns what counts it out again. */
+function countIn(tally: Tally, owner: string): () => void {
+  tally.add(owner, 1);
+  return () => tally.add(owner, -1);
 }
 
 /** An owner may have as many followers as turns. */

@@ -30,3 +30,18 @@ test("a turn that takes its slot when its request has left counts like any other
   assert.equal(held.bytes, 0);
   turns.check({ token });
 });
+
+test("a turn and its request hold a body until both are over, and the turn its slot until it ends", async () => {
+  const held = createHoldings(() => 1_000, "requests");
+  const turns = createTurns(() => 10, held);
+  const token = toToken("one", { maxConcurrentTurns: 1 });
+  await turns.run(new AbortController(), { token, bytes: 100, onlyFollows: true }, async (acquireSlot) => {
+    turns.check({ token });
+    const release = acquireSlot();
+    assert.throws(() => turns.check({ token }), { code: "rate_limit_exceeded" });
+    release();
+    turns.check({ token });
+    assert.equal(held.bytes, 100);
+  });
+  assert.equal(held.bytes, 0);
+});
