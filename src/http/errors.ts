@@ -65,7 +65,9 @@ export function answerMalformed(
   // Node reports each chunk it cannot parse: a client that was answered and still sends is waited for.
   if (socket.writableEnded && failure.code !== "ECONNRESET") return undefined;
   const isGone = failure.code === "ECONNRESET" || socket.destroyed || !socket.writable;
-  if (!isGone) return answerBare(socketErrors.get(failure.code) ?? malformed, socket, requestId);
+  // A connection that was opened in advance has asked for nothing: what it gets could be taken for its first answer.
+  const isUnused = socket.bytesRead === 0;
+  if (!isGone && !isUnused) return answerBare(socketErrors.get(failure.code) ?? malformed, socket, requestId);
   socket.destroy();
   return undefined;
 }

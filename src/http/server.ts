@@ -24,8 +24,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
   function refuse(socket: Socket, answer: (requestId: string) => GatewayError | undefined): void {
     const requestId = newRequestId();
     const error = answer(requestId);
-    // A connection that was opened in advance and never used has asked for nothing.
-    if (error !== undefined && socket.bytesRead > 0) refused(error, requestId, socket.remoteAddress);
+    if (error !== undefined) refused(error, requestId, socket.remoteAddress);
   }
 
   const app = fastify({
