@@ -134,10 +134,11 @@ test("the observer is notified once when the breaker opens, with the last failur
     closed: () => void reported.push("is back"),
   };
   const breaker = createBreaker({ failures: 2, openMs: 1_000 }, () => new Date(time), observer);
-  for (const why of ["one", "two"]) breaker.enter()!("failed", why);
+  const fail = (message: string) => breaker.enter()!("failed", { code: "adapter_error", message });
+  for (const why of ["one", "two"]) fail(why);
   assert.deepEqual(reported, ["rests: two"]);
   time = 1_000;
-  breaker.enter()!("failed", "three");
+  fail("three");
   time = 2_000;
   breaker.enter()!("answered");
   breaker.enter()!("answered");

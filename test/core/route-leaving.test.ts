@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
 import { createModelNames } from "../../src/core/route/models.ts";
 import type { Adapter } from "../../src/core/ports.ts";
 import { createRoute } from "../../src/core/route/route.ts";
@@ -54,7 +55,7 @@ test("an attempt abandoned before its first word leaves the breaker half open", 
   const pending = deltas.next();
   const left = deltas.return!();
   assert.deepEqual(opened.route.states(), [
-    { name: "main", state: "half-open", failures: 1, opensUntil: 10_000, why: "adapter_error" },
+    { name: "main", state: "half-open", failures: 1, opensUntil: 10_000, code: "adapter_error" },
   ]);
   caller.abort(gone);
   await assert.rejects(pending, cut);
@@ -115,7 +116,7 @@ test("a lane with an open breaker is not asked until its time is over, and the e
   await receive(opened);
   await receive(opened);
   assert.deepEqual(opened.route.states(), [
-    { name: "main", state: "open", failures: 2, opensUntil: 10_000, why: "adapter_error" },
+    { name: "main", state: "open", failures: 2, opensUntil: 10_000, code: "adapter_error" },
   ]);
   opened.advance(2_500);
   const { error, tried: told } = await receive(opened);
@@ -124,6 +125,17 @@ test("a lane with an open breaker is not asked until its time is over, and the e
   opened.advance(7_500);
   assert.deepEqual((await receive(opened)).words, ["a"]);
   assert.equal(opened.route.states()[0]?.state, "closed");
+});
+
+test("the error of an open breaker does not repeat what the upstream said about another caller's turn", async () => {
+  const fail = new GatewayError("adapter_error", "The upstream failed with status 500: cannot parse 'my secret'");
+  const opened = open([lane("main", [{ fail }], { breaker: { failures: 1 } })]);
+  await receive(opened);
+  const { error } = await receive(opened);
+  assert.equal(
+    error?.message,
+    "The adapter 'main' has failed too often, so its circuit breaker is open. Its last failure: adapter_error.",
+  );
 });
 
 test("a turn that fails after its retries counts once for its lane's breaker", async () => {
@@ -136,7 +148,7 @@ test("a turn that fails after its retries counts once for its lane's breaker", a
   await receive(opened);
   assert.equal(main.turns.length, 6);
   assert.deepEqual(opened.route.states(), [
-    { name: "main", state: "open", failures: 2, opensUntil: 10_600, why: "adapter_error" },
+    { name: "main", state: "open", failures: 2, opensUntil: 10_600, code: "adapter_error" },
   ]);
 });
 
@@ -166,7 +178,7 @@ test("a half-open breaker lets one turn through without retries, and opens again
   assert.equal((await receive(opened)).error?.code, "adapter_error");
   assert.equal(main.turns.length, 4);
   assert.deepEqual(opened.route.states(), [
-    { name: "main", state: "open", failures: 2, opensUntil: 20_300, why: "adapter_error" },
+    { name: "main", state: "open", failures: 2, opensUntil: 20_300, code: "adapter_error" },
   ]);
 });
 

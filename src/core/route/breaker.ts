@@ -2,7 +2,7 @@
  * Keeps turns away from an upstream that is down: after several failed turns in a row none passes for a while, then one
  * as a probe.
  */
-import type { ErrorCode } from "../errors.ts";
+import type { ErrorCode, GatewayError } from "../errors.ts";
 
 export interface BreakerSettings {
   /** How many in a row open it. */
@@ -18,7 +18,8 @@ export interface Breaker {
 }
 
 /** Reports the outcome, and the cause of a failure. `unknown`: nothing was learned, e.g. the caller left. */
-export type Pass = (outcome: Outcome, why?: string) => void;
+export type Pass = (outcome: Outcome, failure?: Failure) => void;
+type Failure = Pick<GatewayError, "code" | "message">;
 export type Outcome = "answered" | "failed" | "unknown";
 
 export interface BreakerState {
@@ -27,8 +28,8 @@ export interface BreakerState {
   readonly failures: number;
   /** Until when none passes, in milliseconds since 1970. */
   readonly opensUntil: number | undefined;
-  /** The last failure. */
-  readonly why?: string | undefined;
+  /** The last failure's. Its message may quote another caller's turn. */
+  readonly code?: ErrorCode | undefined;
 }
 
 /** Is told when it opens, with the last failure, and when it closes again. */
@@ -40,7 +41,7 @@ export interface BreakerObserver {
 export function createBreaker(settings: BreakerSettings, now: () => Date, observer?: BreakerObserver): Breaker {
   const { failures: maxFailures, openMs } = settings;
   let failures = 0;
-  let lastWhy: string | undefined;
+  let lastCode: ErrorCode | undefined;
   /** Undefined: closed. */
   let opensUntil: number | undefined;
   /** A probe was let through. */
@@ -59,18 +60,18 @@ export function createBreaker(settings: BreakerSettings, now: () => Date, observ
     return time < until && time >= until - openMs;
   }
 
-  function learn(outcome: Outcome, why: string | undefined): void {
+  function learn(outcome: Outcome, failure: Failure | undefined): void {
     if (outcome === "answered") {
       failures = 0;
       if (opensUntil === undefined) return;
       change(undefined);
       observer?.closed();
     } else if (outcome === "failed") {
-      lastWhy = why;
+      lastCode = failure?.code;
       const wasOpen = opensUntil !== undefined;
       if (++failures < maxFailures) return;
       change(now().getTime() + openMs);
-      if (!wasOpen) observer?.opened(why);
+      if (!wasOpen) observer?.opened(failure?.message);
     } else if (opensUntil !== undefined) {
       opensUntil = now().getTime();
     }
@@ -86,16 +87,16 @@ export function createBreaker(settings: BreakerSettings, now: () => Date, observ
         opensUntil = time + openMs;
       }
       let entered: number | undefined = era;
-      return (outcome, why) => {
-        if (entered === era) learn(outcome, why);
+      return (outcome, failure) => {
+        if (entered === era) learn(outcome, failure);
         entered = undefined;
       };
     },
     state() {
       if (opensUntil === undefined) return { state: "closed", failures, opensUntil };
       const isOpen = !isProbed && isResting(now().getTime(), opensUntil);
-      const why = lastWhy !== undefined && { why: lastWhy };
-      return { state: isOpen ? "open" : "half-open", failures, opensUntil, ...why };
+      const code = lastCode !== undefined && { code: lastCode };
+      return { state: isOpen ? "open" : "half-open", failures, opensUntil, ...code };
     },
   };
 }

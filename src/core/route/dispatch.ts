@@ -75,7 +75,7 @@ export function dispatchTurn({ path, turn, signal, tell, now, random, wait, obse
           continue;
         }
         // Only the last attempt counts: the breaker counts turns, and a probe is asked once.
-        pass?.(isOver ? "unknown" : outcomeOf(failure.code), failure.message);
+        pass?.(isOver ? "unknown" : outcomeOf(failure.code), failure);
         if (isMendable) return failure;
         throw isOver ? thrown : failure;
       }
@@ -133,9 +133,9 @@ async function readFirst(deltas: Deltas): Promise<First> {
   return { done: false, value: next.done === true ? early : [...early, ...next.value] };
 }
 
-function breakerOpenError({ name }: Lane, { opensUntil = 0, why }: BreakerState, now: Date): GatewayError {
+function breakerOpenError({ name }: Lane, { opensUntil = 0, code }: BreakerState, now: Date): GatewayError {
   const message = `The adapter '${name}' has failed too often, so its circuit breaker is open.`;
-  return new GatewayError("overloaded", why === undefined ? message : `${message} Its last failure: ${why}`, {
+  return new GatewayError("overloaded", code === undefined ? message : `${message} Its last failure: ${code}.`, {
     retryAfterSeconds: Math.max(1, Math.ceil((opensUntil - now.getTime()) / 1000)),
   });
 }
