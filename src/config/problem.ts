@@ -45,9 +45,15 @@ function describeValue(path: Path, value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
   if (isObject(value)) return "an object";
-  if (isHidden(path)) return value === "" ? "an empty string" : `a ${typeof value}`;
+  if (isHidden(path) || surroundsSecret(path)) return value === "" ? "an empty string" : `a ${typeof value}`;
   if (typeof value === "string") return `the string ${JSON.stringify(shorten(hideSecrets(value)))}`;
   return String(value);
+}
+
+/** Whoever forgets the object around a secret writes the secret in its place. */
+function surroundsSecret(path: Path): boolean {
+  const name = path.findLast((key) => typeof key === "string");
+  return name === "auth" || name === "tokens" || name === "set_env";
 }
 
 function shorten(text: string): string {

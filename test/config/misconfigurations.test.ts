@@ -66,6 +66,12 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   ["a list in place of the file", [], "(the file): found an empty list; allowed: an object"],
   ["a string in place of the gateway", { gateway: "on" }, 'gateway: found the string "on"; allowed: an object'],
   [
+    "the general token in place of its object",
+    { gateway: { auth: "house-0123456789abcdef" } },
+    "gateway.auth: found a string; allowed: an object",
+    noToken,
+  ],
+  [
     "an unknown key at the top",
     { gatway: {} },
     "gatway: unknown key; did you mean 'gateway'? Known here: $schema, gateway",
@@ -194,6 +200,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "a token and a digest",
     named({ sha256: "a".repeat(64) }),
     "gateway.http.tokens[0]: has both 'token' and 'sha256'; allowed: one of them",
+  ],
+  [
+    "a token in place of its object",
+    withHttp({ tokens: ["house-0123456789abcdef"] }),
+    "gateway.http.tokens[0]: found a string; allowed: an object",
   ],
   [
     "neither token nor digest",
