@@ -87,6 +87,12 @@ test("a key does not appear in the log, even at the edge of an excerpt or next t
   }
 });
 
+test("a message that repeats the key shows no part of it, wherever the message is cut", () => {
+  const key = "house-key-0123456789abcdef";
+  const failure = toRefusalError({ status: 400, message: key.repeat(1000) }, createScrubber([key]));
+  assert.doesNotMatch(failure.message, /house/);
+});
+
 function causeOf(act: () => unknown): unknown {
   try {
     act();

@@ -59,8 +59,13 @@ export function toRefusalError(refusal: Refusal, scrub: Scrub): GatewayError {
 
 /** The start of an upstream's words, without secrets; scrubbed before it is cut, so that no half secret remains. */
 export function excerpt(text: string, maxLength: number, scrub: Scrub): string {
-  return scrub(text.slice(0, maxLength + 4096)).slice(0, maxLength);
+  if (text.length <= maxLength + maxSecretLength) return scrub(text).slice(0, maxLength);
+  // Half a secret at the end is not recognised, and moves forward when others are replaced by shorter words.
+  const start = scrub(text.slice(0, maxLength + maxSecretLength)).slice(0, -maxSecretLength);
+  return start.slice(0, maxLength);
 }
+
+const maxSecretLength = 4096;
 
 /** Removes our own secrets from an upstream's words, and what looks like anybody's. */
 export function createScrubber(secrets: readonly string[]): Scrub {
