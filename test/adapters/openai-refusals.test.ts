@@ -93,6 +93,11 @@ test("a message that repeats the key shows no part of it, wherever the message i
   assert.doesNotMatch(failure.message, /house/);
 });
 
+test("a wait that no whole number of seconds can express is none", () => {
+  const { retryAfterSeconds } = toRefusalError({ status: 429, retryAfter: "1e300" }, scrub);
+  assert.equal(retryAfterSeconds, undefined);
+});
+
 function causeOf(act: () => unknown): unknown {
   try {
     act();

@@ -1,5 +1,6 @@
 /** Turns an upstream's error into ours, by status and by word; keeps its message and code, removes secrets. */
 import { type ErrorCode, GatewayError } from "../../core/errors.ts";
+import { toWholeSeconds } from "../failures.ts";
 import { isObject, type JsonObject, textAt } from "../json.ts";
 
 export type Scrub = (text: string) => string;
@@ -198,7 +199,7 @@ function isRedirect(status: number | undefined): boolean {
 function readRetryAfter({ retryAfter = "", retryAfterMs = "" }: Refusal, now: number): number | undefined {
   const untilDate = (Date.parse(retryAfter) - now) / 1000;
   const wait = [readNumber(retryAfter), untilDate, readNumber(retryAfterMs) / 1000].find(Number.isFinite);
-  return wait === undefined ? undefined : Math.max(0, Math.ceil(wait));
+  return wait === undefined ? undefined : toWholeSeconds(Math.max(0, wait));
 }
 
 function readNumber(text: string): number {
