@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import type { Server } from "node:http";
 import { test } from "node:test";
-import { watchSilence } from "../../src/http/closing.ts";
+import { watchConnections } from "../../src/http/connections.ts";
 
 function createSocket() {
   const socket = Object.assign(new EventEmitter(), {
@@ -16,9 +16,9 @@ function createSocket() {
 
 function createServer() {
   const server = new EventEmitter() as Server;
-  const silence = watchSilence(server);
+  const connections = watchConnections(server);
   return {
-    silence,
+    connections,
     closeIdle: () => server.closeIdleConnections(),
     connect() {
       const socket = createSocket();
@@ -36,13 +36,13 @@ function createServer() {
 }
 
 test("only connections without any request or upgrade are cut off", () => {
-  const { silence, connect, ask, upgrade } = createServer();
+  const { connections, connect, ask, upgrade } = createServer();
   const sockets = [connect(), connect(), connect(), connect()] as const;
   const [, asked, upgraded, closed] = sockets;
   ask(asked);
   upgrade(upgraded);
   closed.emit("close");
-  silence.cut();
+  connections.cutSilent();
   assert.deepEqual(
     sockets.map(({ isCut }) => isCut),
     [true, false, false, false],
@@ -50,14 +50,14 @@ test("only connections without any request or upgrade are cut off", () => {
 });
 
 test("a connection is cut off once all of its requests are answered, unless it is already ending", () => {
-  const { silence, connect, ask } = createServer();
+  const { connections, connect, ask } = createServer();
   const [busy, answered, ending] = [connect(), connect(), connect()];
   const first = ask(busy);
   ask(busy);
   first.emit("close");
   for (const socket of [answered, ending]) ask(socket).emit("close");
   ending.writableEnded = true;
-  silence.cut();
+  connections.cutSilent();
   assert.deepEqual(
     [busy, answered, ending].map(({ isCut }) => isCut),
     [false, true, false],
