@@ -121,7 +121,14 @@ const require = createRequire(import.meta.url);
 /** Accepts one upgrade, or throws if it is malformed. Loads the library on the first one. */
 function createUpgrader(reply: FastifyReply, maxPayload: number): ws.WebSocketServer {
   const { WebSocketServer } = require("ws") as typeof ws;
-  const server = new WebSocketServer({ noServer: true, clientTracking: false, autoPong: false, maxPayload });
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    autoPong: false,
+    maxPayload,
+    // Many tiny frames may arrive in one read, and everybody would wait for all of them.
+    allowSynchronousEvents: false,
+  });
   server.on("headers", (headers) => void headers.push(`x-request-id: ${reply.request.id}`));
   server.on("wsClientError", ({ message }) => {
     reply.header("sec-websocket-version", "13");

@@ -38,6 +38,7 @@ test("refusals are sent at once when too many of them wait", async (context) => 
   for (let sent = 0; sent < 500; sent++) client.create();
   const [busy] = await client.answer();
   assert.equal(busy?.error?.code, "session_busy");
+  await client.flushed();
   release();
   for (let answered = 1; answered < 500; answered++) await client.answer();
   assert.equal(box.adapter.turns.length, 9);

@@ -423,3 +423,17 @@ test("a connection that has ended leaves no timer behind", async (context) => {
   const over = new Set<unknown>(cleared.flatMap(({ mock }) => mock.calls.map(({ arguments: [timer] }) => timer)));
   for (const timer of timers) assert.ok(over.has(timer));
 });
+
+test("frames that arrive together are read one by one, so that others are answered in between", async (context) => {
+  const client = await dial(context, await createBox(context, []).listen());
+  let rounds = 0;
+  let next = setImmediate(function count() {
+    rounds += 1;
+    next = setImmediate(count);
+  });
+  context.after(() => clearImmediate(next));
+  const frames = 200;
+  for (let sent = 0; sent < frames; sent += 1) client.send("{");
+  while (client.received.length < frames) await client.next();
+  assert.ok(rounds >= frames, `${frames} frames in ${rounds} rounds of the event loop`);
+});
