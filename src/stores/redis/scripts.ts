@@ -6,5 +6,5 @@ export * from "./lua/reading.ts";
 export * from "./lua/removal.ts";
 export * from "./lua/secrets.ts";
 export * from "./lua/sessionless.ts";
-export * from "./lua/uses.ts";
+export { readUse, tellUse } from "./lua/uses.ts";
 export * from "./lua/writing.ts";

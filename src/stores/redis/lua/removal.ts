@@ -1,6 +1,6 @@
 /** The Lua that deletes, a bounded number at a time. */
 import { look, release } from "../script.ts";
-import { usedIds } from "./tree.ts";
+import { usedIds } from "./uses.ts";
 
 export const deleteTurn = release(String.raw`
 local id = ARGV[3]

@@ -91,21 +91,6 @@ local function tellTurn(id)
 end
 `;
 
-/** What running turns of all gateways continue. One that is gone could not forget its own. */
-export const usedIds = String.raw`
-local function usedIds()
-  local ids, found = {}, call('HGETALL', P .. 'used')
-  for at = 1, #found, 2 do
-    if call('EXISTS', P .. 'lease:' .. found[at]) == 1 then
-      for _, id in ipairs(cjson.decode(found[at + 1])) do ids[#ids + 1] = id end
-    else
-      call('HDEL', P .. 'used', found[at])
-    end
-  end
-  return ids
-end
-`;
-
 /** What was said first in a turn, as far as a list shows it. */
 export const firstWords = String.raw`
 local function firstWords(turnId)

@@ -1,6 +1,20 @@
 /** The Lua of what running turns continue, which each gateway tells the others. */
 import { evenWhenFull, look } from "../script.ts";
-import { usedIds } from "./tree.ts";
+
+/** What running turns of all gateways continue. One that is gone could not forget its own. */
+export const usedIds = String.raw`
+local function usedIds()
+  local ids, found = {}, call('HGETALL', P .. 'used')
+  for at = 1, #found, 2 do
+    if call('EXISTS', P .. 'lease:' .. found[at]) == 1 then
+      for _, id in ipairs(cjson.decode(found[at + 1])) do ids[#ids + 1] = id end
+    else
+      call('HDEL', P .. 'used', found[at])
+    end
+  end
+  return ids
+end
+`;
 
 /** A gateway's ids, as a JSON array, in place of those that it told before. It shows its lease, too. */
 export const tellUse = evenWhenFull(String.raw`
