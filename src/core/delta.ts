@@ -7,6 +7,9 @@ export type Delta = Said & {
   readonly choice?: number | undefined;
 };
 
+/** What an adapter says, in batches. */
+export type Deltas = AsyncGenerator<readonly Delta[], void, void>;
+
 type Said =
   /** `extra`: what the dialect adds to a message that begins here. */
   | {

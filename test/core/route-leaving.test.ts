@@ -1,12 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
-import { createModelNames } from "../../src/core/route/models.ts";
-import type { Adapter } from "../../src/core/ports.ts";
 import { createRoute } from "../../src/core/route/route.ts";
-import { cut, failure, gone, receive, lane, open, type Opened, toTurn, tried, usual } from "./route-lanes.ts";
+import { cut, failure, gone, receive, lane, open, type Opened, toTurn, tried } from "./route-lanes.ts";
 
 test("an abort ends everything at once and does not count for the lane's breaker", async () => {
   const main = lane("main", [{ hang: true }], { fallback: ["second"], retry: {}, breaker: { failures: 1 } });
@@ -51,15 +48,12 @@ test("an attempt abandoned before its first word leaves the breaker half open", 
   await receive(opened);
   opened.advance(10_000);
   const caller = new AbortController();
-  const deltas = opened.route.stream(toTurn(), caller.signal)[Symbol.asyncIterator]();
-  const pending = deltas.next();
-  const left = deltas.return!();
+  const received = receive(opened, toTurn(), caller.signal);
+  caller.abort(gone);
+  assert.equal((await received).error, cut);
   assert.deepEqual(opened.route.states(), [
     { name: "main", state: "half-open", failures: 1, opensUntil: 10_000, code: "adapter_error" },
   ]);
-  caller.abort(gone);
-  await assert.rejects(pending, cut);
-  assert.equal((await left).done, true);
 });
 
 test("an answer that is abandoned before it started asks no adapter", async () => {
@@ -78,35 +72,6 @@ test("an answer that ends normally because of an abort does not count for the br
   caller.abort(gone);
   await received;
   assert.equal(opened.route.states()[0]?.failures, 1);
-});
-
-test("a turn that is abandoned while it waits to retry does not continue", async () => {
-  const adapter: Adapter = {
-    stream: () => ({
-      [Symbol.asyncIterator]: () => ({
-        next: () => Promise.reject(failure("adapter_error")),
-        return: () => assert.fail("a failed stream is not returned"),
-      }),
-    }),
-  };
-  const route = createRoute({
-    lanes: [{ ...usual, name: "main", adapter, models: createModelNames({}) }],
-    defaultLane: "main",
-    now: () => new Date(0),
-    random: () => 0,
-    wait: async () => void (await deltas.return?.()),
-  });
-  const { signal } = new AbortController();
-  const deltas: AsyncIterator<readonly Delta[]> = route.stream(toTurn(), signal)[Symbol.asyncIterator]();
-  assert.equal((await deltas.next()).done, true);
-  assert.equal((await deltas.next()).done, true);
-});
-
-test("two concurrent reads get the words in order", async () => {
-  const { route } = open([lane("main", [{ say: ["a", "b"] }])]);
-  const deltas = route.stream(toTurn(), new AbortController().signal)[Symbol.asyncIterator]();
-  const [first, second] = await Promise.all([deltas.next(), deltas.next()]);
-  assert.deepEqual([first.value, second.value], [[{ type: "text", text: "a" }], [{ type: "text", text: "b" }]]);
 });
 
 test("a lane with an open breaker is not asked until its time is over, and the error says when", async () => {

@@ -3,7 +3,6 @@
  * one.
  */
 import { closeAll } from "../closing.ts";
-import type { Delta } from "../delta.ts";
 import type { Route } from "./route.ts";
 
 export interface ChangingRoute extends Route {
@@ -28,14 +27,15 @@ export function createChangingRoute(first: Route): ChangingRoute {
   }
 
   return {
-    stream: (turn, signal, tell) => ({
-      // Entered with the first step: a stream never pulled would never leave.
-      [Symbol.asyncIterator]: () =>
-        pullThrough(() => {
-          const { route, enter } = current;
-          return { deltas: route.stream(turn, signal, tell)[Symbol.asyncIterator](), leave: enter() };
-        }),
-    }),
+    async *stream(turn, signal, tell) {
+      const { route, enter } = current;
+      const leave = enter();
+      try {
+        yield* route.stream(turn, signal, tell);
+      } finally {
+        leave();
+      }
+    },
     contextWindow: (model) => current.route.contextWindow(model),
     countTokens: (turn, signal) => during((route) => route.countTokens(turn, signal)),
     models: () => during((route) => route.models()),
@@ -78,29 +78,5 @@ function createRouteInUse(route: Route): RouteInUse {
       await Promise.all(users);
     },
     close: () => (closing ??= route.close()),
-  };
-}
-
-type Deltas = AsyncIterator<readonly Delta[]>;
-
-/** The deltas of a way that is entered with the first step and left at their end, however they end. */
-function pullThrough(take: () => { readonly deltas: Deltas; readonly leave: () => void }): Deltas {
-  let taken: ReturnType<typeof take> | undefined;
-  return {
-    next() {
-      const { deltas, leave } = (taken ??= take());
-      const step = deltas.next();
-      // Beside the caller's own wait, not before it: counting must not delay a word.
-      step.then(({ done }) => void (done === true && leave()), leave);
-      return step;
-    },
-    async return() {
-      try {
-        await taken?.deltas.return?.();
-      } finally {
-        taken?.leave();
-      }
-      return { done: true, value: undefined };
-    },
   };
 }

@@ -3,7 +3,7 @@
  */
 import { attempt } from "./attempt.ts";
 import { type BreakerState, outcomeOf, type Pass } from "./breaker.ts";
-import type { Delta } from "../delta.ts";
+import type { Delta, Deltas } from "../delta.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "../errors.ts";
 import type { Lane, RetrySettings, LaneStep } from "./lane.ts";
 import type { Remark, Tell } from "../ports.ts";
@@ -27,35 +27,19 @@ interface Dispatch extends Timing {
   readonly observer?: Observer | undefined;
 }
 
-type Deltas = AsyncIterator<readonly Delta[]>;
-type First = IteratorResult<readonly Delta[]>;
-const over: First = { done: true, value: undefined };
+/** What a lane says: its first word with all before it, and the rest. */
+interface Opened {
+  readonly first: readonly Delta[];
+  readonly deltas: Deltas;
+}
 
-/** Until a lane says its first word others may be asked; then the caller pulls from that lane directly. */
-export function dispatchTurn({ path, turn, signal, tell, now, random, wait, observer }: Dispatch): Deltas {
-  /** Of the lane asked now. */
-  let deltas: Deltas | undefined;
+/** Until a lane says its first word others may be asked. */
+export async function* dispatchTurn({ path, turn, signal, tell, now, random, wait, observer }: Dispatch): Deltas {
   let pass: Pass | undefined;
-  let opening: Promise<First> | undefined;
   let isOpen = false;
-  let isLeft = false;
 
-  async function open(): Promise<First> {
-    const failures: GatewayError[] = [];
-    for (const step of path) {
-      const first = await tryLane(step);
-      if (!(first instanceof GatewayError)) {
-        isOpen = true;
-        return first;
-      }
-      failures.push(first);
-      if (step !== path.at(-1)) observer?.fellBack(step.lane.name, first);
-    }
-    throw chooseFailure(failures);
-  }
-
-  /** The first word, or why there is none; throws what no other lane could fix. */
-  async function tryLane(step: LaneStep): Promise<First | GatewayError> {
+  /** What a lane says from its first word on, or why it says nothing; throws what no other lane could fix. */
+  async function tryLane(step: LaneStep): Promise<Opened | GatewayError> {
     const { lane, breaker } = step;
     const isFirst = step === path[0];
     const began = now().getTime();
@@ -64,8 +48,7 @@ export function dispatchTurn({ path, turn, signal, tell, now, random, wait, obse
         return await ask(step, times > 0);
       } catch (thrown) {
         const failure = toGatewayError(thrown);
-        const isOver = signal.aborted || isLeft;
-        const isMendable = !isOver && isLanesFault(failure.code, lane, turn.model, isFirst);
+        const isMendable = !signal.aborted && isLanesFault(failure.code, lane, turn.model, isFirst);
         if (isMendable) tell({ type: "tried", adapter: lane.name, code: failure.code });
         const isDown = breaker !== undefined && breaker.state().state !== "closed";
         const retry = isMendable && isFirst && !isDown ? lane.retry : undefined;
@@ -75,16 +58,15 @@ export function dispatchTurn({ path, turn, signal, tell, now, random, wait, obse
           continue;
         }
         // Only the last attempt counts: the breaker counts turns, and a probe is asked once.
-        pass?.(isOver ? "unknown" : outcomeOf(failure.code), failure);
+        pass?.(signal.aborted ? "unknown" : outcomeOf(failure.code), failure);
         if (isMendable) return failure;
-        throw isOver ? thrown : failure;
+        throw signal.aborted ? thrown : failure;
       }
     }
   }
 
-  async function ask({ lane, breaker }: LaneStep, isAgain: boolean): Promise<First> {
+  async function ask({ lane, breaker }: LaneStep, isAgain: boolean): Promise<Opened> {
     signal.throwIfAborted();
-    if (isLeft) return over;
     // What an adapter cannot accept is only worth telling if that adapter answers.
     const remarks: Remark[] = [];
     const collectRemark: Tell = (remark) => (isOpen ? tell(remark) : remarks.push(remark));
@@ -93,44 +75,41 @@ export function dispatchTurn({ path, turn, signal, tell, now, random, wait, obse
     if (breaker !== undefined && pass === undefined) throw breakerOpenError(lane, breaker.state(), now());
     tell({ type: "asked", adapter: lane.name });
     if (isAgain) observer?.retried(lane.name);
-    try {
-      deltas = attempt(lane, adapted, (asked) => lane.adapter.stream(asked, signal, collectRemark), signal, observer);
-      const first = await readFirst(deltas);
-      pass?.(signal.aborted ? "unknown" : "answered");
-      for (const remark of remarks) tell(remark);
-      return first;
-    } catch (thrown) {
-      deltas = undefined;
-      throw thrown;
-    }
+    const stream = (asked: Turn) => lane.adapter.stream(asked, signal, collectRemark);
+    const deltas = attempt(lane, adapted, stream, signal, observer);
+    const first = await readFirst(deltas);
+    pass?.(signal.aborted ? "unknown" : "answered");
+    for (const remark of remarks) tell(remark);
+    return { first, deltas };
   }
 
-  const iterator: Deltas = {
-    next() {
-      if (isOpen) return deltas?.next() ?? Promise.resolve(over);
-      if (opening !== undefined) return opening.then(() => iterator.next());
-      return (opening = open());
-    },
-    async return() {
-      isLeft = true;
-      pass?.("unknown");
-      await deltas?.return?.();
-      return over;
-    },
-  };
-  return iterator;
+  const failures: GatewayError[] = [];
+  for (const step of path) {
+    const opened = await tryLane(step);
+    if (!(opened instanceof GatewayError)) {
+      isOpen = true;
+      try {
+        if (opened.first.length > 0) yield opened.first;
+        return yield* opened.deltas;
+      } finally {
+        await opened.deltas.return();
+      }
+    }
+    failures.push(opened);
+    if (step !== path.at(-1)) observer?.fellBack(step.lane.name, opened);
+  }
+  throw chooseFailure(failures);
 }
 
 /** Everything up to the first word: what served the answer and what it cost may come before, and the answer still fail. */
-async function readFirst(deltas: Deltas): Promise<First> {
+async function readFirst(deltas: Deltas): Promise<readonly Delta[]> {
   const early: Delta[] = [];
-  let next = await deltas.next();
-  while (next.done !== true && next.value.every(({ type }) => type === "notes" || type === "usage")) {
-    for (const delta of next.value) early.push(delta);
-    next = await deltas.next();
+  for (;;) {
+    const { done, value } = await deltas.next();
+    if (done === true) return early;
+    if (!value.every(({ type }) => type === "notes" || type === "usage")) return [...early, ...value];
+    for (const delta of value) early.push(delta);
   }
-  if (early.length === 0) return next;
-  return { done: false, value: next.done === true ? early : [...early, ...next.value] };
 }
 
 function breakerOpenError({ name }: Lane, { opensUntil = 0, code }: BreakerState, now: Date): GatewayError {

@@ -40,7 +40,7 @@ export function createRoute(parts: RouteParts): Route {
   return {
     stream(turn, signal, tell = ignore) {
       const { path } = pick(turn.model);
-      return { [Symbol.asyncIterator]: () => dispatchTurn({ path, turn, signal, tell, now, random, wait, observer }) };
+      return dispatchTurn({ path, turn, signal, tell, now, random, wait, observer });
     },
     contextWindow(model) {
       const { lane } = pick(model);
