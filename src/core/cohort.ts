@@ -7,7 +7,7 @@
 /** Enough to benefit; with more, the first would wait for the last. */
 const most = 64;
 
-/** `later` calls back once all that has arrived by now was read. Returns what adds a start. */
+/** `later` calls back once all that has arrived by now was read. Returns what adds a start, which must not throw. */
 export function createCohort(later: (go: () => void) => void): (begin: () => void) => void {
   const waiting: (() => void)[] = [];
   let isCalled = false;
@@ -20,14 +20,8 @@ export function createCohort(later: (go: () => void) => void): (begin: () => voi
 
   function go(): void {
     isCalled = false;
-    const together = waiting.splice(0, most);
-    try {
-      for (let begin = together.shift(); begin !== undefined; begin = together.shift()) begin();
-    } finally {
-      // A failure must not keep the others from starting.
-      waiting.unshift(...together);
-      call();
-    }
+    for (const begin of waiting.splice(0, most)) begin();
+    call();
   }
 
   return (begin) => {

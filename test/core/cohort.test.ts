@@ -36,20 +36,6 @@ test("only a limited number start at once, and the rest in the next round", () =
   assert.deepEqual([begun, moments.length], [100, 2]);
 });
 
-test("a callback that throws does not prevent the others from starting", () => {
-  const moments: (() => void)[] = [];
-  const begun: string[] = [];
-  const begin = createCohort((go) => moments.push(go));
-  begin(() => begun.push("a"));
-  begin(() => {
-    throw new Error("wrong");
-  });
-  begin(() => begun.push("c"));
-  assert.throws(() => moments[0]?.(), /wrong/);
-  moments[1]?.();
-  assert.deepEqual([begun, moments.length], [["a", "c"], 2]);
-});
-
 test("every member takes a step before any takes the next one", async () => {
   const steps: string[] = [];
   const begin = createCohort(setImmediate);
