@@ -2,6 +2,7 @@
 import type { FastifyRequest, onRequestHookHandler } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import { checkToken, opensAny, type Token } from "./auth.ts";
+import { hasBody } from "./body.ts";
 import { applyCors } from "./cors.ts";
 import { isWellFormed } from "./paths.ts";
 import { requireRoute, type FindRoute, isOperators } from "./router.ts";
@@ -26,9 +27,10 @@ export function createAdmission(find: FindRoute): onRequestHookHandler {
       if (isCounted(request)) terms.rate.take(request.token);
     }
     // Not in a not-found handler, because there the body would be looked at first.
-    const { endpoints, needsNoBody } = requireRoute(find, request, reply);
+    const { endpoints, needsNoBody, takesAnyType } = requireRoute(find, request, reply);
     if (needsToken) checkToken(endpoints, request.token, terms.endpoints);
     if (needsNoBody !== true) checkLength(request);
+    if (takesAnyType !== true) checkType(request);
     done();
   };
 }
@@ -51,5 +53,16 @@ function checkLength({ method, headers }: FastifyRequest): void {
   throw new GatewayError(
     "length_required",
     "A POST needs a body with 'Content-Length' or 'Transfer-Encoding: chunked'.",
+  );
+}
+
+/** Even a type without a body must be right, and that of a body that nobody reads. */
+function checkType({ method, headers }: FastifyRequest): void {
+  const { "content-type": type } = headers;
+  if (method === "GET" || method === "HEAD") return;
+  if (type === undefined ? !hasBody({ headers }) : /^application\/json\s*(;|$)/i.test(type)) return;
+  throw new GatewayError(
+    "unsupported_media_type",
+    "The body must be JSON: send the header 'Content-Type: application/json'.",
   );
 }

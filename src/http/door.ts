@@ -1,7 +1,7 @@
 /** The front door: a listener that knows its callers, enforces limits and hands turns to the gateway. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { createCohort } from "../core/cohort.ts";
-import { drainingError } from "../core/errors.ts";
+import { drainingError, toGatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import { createAdmission } from "./admission.ts";
 import { createArrivals } from "./arrivals.ts";
@@ -9,7 +9,7 @@ import { createFailureCount } from "./auth.ts";
 import { cutWhenStalled } from "./client.ts";
 import { prepareClosing } from "./closing.ts";
 import { createBurstWait } from "./burst.ts";
-import { sendError, translateError } from "./errors.ts";
+import { sendError } from "./errors.ts";
 import { createHoldings, holdWhole } from "./held.ts";
 import { createJournal } from "./journal.ts";
 import type { DoorLog } from "./lines.ts";
@@ -105,7 +105,7 @@ export function createDoor(parts: DoorParts): Door {
   }
 
   function fail(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
-    const told = translateError(thrown);
+    const told = toGatewayError(thrown);
     // Closing has interrupted a live turn, but this caller is still here.
     const error = told.code === "interrupted" && turns.draining ? drainingError() : told;
     journal.report(error, request);

@@ -2,7 +2,7 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyReply } from "fastify";
-import { codeOf, type ErrorCode, GatewayError, toGatewayError, toWireError } from "../core/errors.ts";
+import { type ErrorCode, GatewayError, toWireError } from "../core/errors.ts";
 import { hasBody } from "./body.ts";
 
 export function sendError(error: GatewayError, reply: FastifyReply): void {
@@ -37,24 +37,7 @@ function closeAfterReading(socket: Socket): void {
 
 const lingerMs = 2_000;
 
-/** Puts the framework's own errors in our words; leaves any other to the core. */
-export function translateError(thrown: unknown): GatewayError {
-  const known = frameworkErrors.get(codeOf(thrown));
-  return known === undefined ? toGatewayError(thrown) : new GatewayError(...known);
-}
-
 type Words = readonly [code: ErrorCode, message: string];
-
-const frameworkErrors = new Map<unknown, Words>([
-  [
-    "FST_ERR_CTP_INVALID_MEDIA_TYPE",
-    ["unsupported_media_type", "The body must be JSON: send the header 'Content-Type: application/json'."],
-  ],
-  [
-    "FST_ERR_CTP_EMPTY_TYPE",
-    ["unsupported_media_type", "The body has no content type: send the header 'Content-Type: application/json'."],
-  ],
-]);
 
 /** Answers on the bare socket what is not an HTTP request. Returns what it has said, unless it was about a request. */
 export function answerMalformed(

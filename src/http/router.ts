@@ -37,24 +37,14 @@ export interface Route {
  */
 export function addRoutes(app: FastifyInstance, routes: readonly Route[]): void {
   for (const route of routes) {
-    if (route.takesAnyType !== true) addRoute(app, route);
-    else {
-      app.register(async (scope) => {
-        scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
-        addRoute(scope, route);
-      });
-    }
+    app.route({
+      // Without a pattern, an empty segment would be a parameter too, as behind a trailing slash.
+      url: route.path.replaceAll(/:\w+/g, String.raw`$&([\s\S]+)`),
+      method: ["GET", "HEAD", "POST", "DELETE"],
+      config: { route },
+      handler: (request, reply) => findAnswer(request)?.(request, reply),
+    });
   }
-}
-
-function addRoute(app: FastifyInstance, route: Route): void {
-  app.route({
-    // Without a pattern, an empty segment would be a parameter too, as behind a trailing slash.
-    url: route.path.replaceAll(/:\w+/g, String.raw`$&([\s\S]+)`),
-    method: ["GET", "HEAD", "POST", "DELETE"],
-    config: { route },
-    handler: (request, reply) => findAnswer(request)?.(request, reply),
-  });
 }
 
 /** Finds the route at a path, for requests that Fastify has no route for. */

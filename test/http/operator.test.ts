@@ -256,9 +256,11 @@ suite("the operator's routes", () => {
 
   test("accept an archive by its own media type, which other routes refuse", async (context) => {
     const { call, address } = await open(context);
-    const response = await call("import", { method: "POST", headers: { "content-type": "text/csv" }, body: "a" });
-    assert.equal(response.status, 415);
-    assert.match(((await response.json()) as Wrong).error.message, /application\/x-ndjson/);
+    for (const type of ["text/csv", "an archive"]) {
+      const response = await call("import", { method: "POST", headers: { "content-type": type }, body: "a" });
+      assert.equal(response.status, 415);
+      assert.match(((await response.json()) as Wrong).error.message, /application\/x-ndjson/);
+    }
     const chat = await fetch(`${address}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${forHttp}`, ...ndjson },
