@@ -74,9 +74,7 @@ export function createKeyed(parts: KeyedParts): Keyed {
   async function findOrBegin(ask: Ask, caller: Caller, key: AskedKey, live: LiveTurn): Promise<Begun | Followable> {
     const { owner } = caller;
     const { signal } = live;
-    // Another gateway may be answering the same request: it is followed there, or its answer found when done.
-    const known = remoteTurns.hasPeers ? await findAnswer(ask, owner, key) : undefined;
-    if (known !== undefined) return known;
+    // Another gateway that answers the same request has the key until its turn can be found by it, and followed there.
     const leaveKey = await store.peers?.enter(`key ${nameOf(owner, key)}`, signal);
     live.atEnd(leaveKey);
     const found = await findAnswer(ask, owner, key);
@@ -90,7 +88,6 @@ export function createKeyed(parts: KeyedParts): Keyed {
       return { about, events, input: resolved.items };
     }
     const begun = await beginStored(resolved, caller, live, early);
-    // Whoever waited for the key now finds the turn by it.
     leaveKey?.();
     return begun;
   }
