@@ -85,7 +85,7 @@ test("whatever was emitted in whatever pieces is imported from an archive and re
       const end = events.at(-1);
       assert.ok(end?.type === "turn-end");
       const turnRecord = { owner: "ann", about, memo: () => memo, background: false, isReplayable: true };
-      const again = replayTurn(await read(toUnthreadedTurn(turnRecord, everyItem, end.answer)));
+      const again = [...replayTurn(await read(toUnthreadedTurn(turnRecord, everyItem, end.answer)))];
       assert.deepEqual(JSON.parse(JSON.stringify(again)), JSON.parse(JSON.stringify(events)));
     }),
     { numRuns: 200 },

@@ -243,6 +243,33 @@ suite("an answer with a key", () => {
     assert.equal(await codeOf(Array.fromAsync(lost.events)), "events_expired");
   });
 
+  test("reaches a follower in small batches, running or stored, so that one that reads slowly holds little of it", async () => {
+    const gate = Promise.withResolvers<void>();
+    const piece = "x".repeat(1_000);
+    const { answer } = open(async function* () {
+      yield say(...Array<string>(1_000).fill(piece));
+      await gate.promise;
+    });
+    const first = await answer({}, { key });
+    await first.events.next();
+    const live = await answer({}, { key });
+    gate.resolve();
+    const stored = async () => {
+      await drain(first);
+      return answer({}, { key });
+    };
+    for (const followed of [live, await stored()]) {
+      const batches = await Array.fromAsync(followed.events);
+      assert.equal(textOf(batches.flat()), piece.repeat(1_000));
+      for (const batch of batches) assert.ok(textOf([...batch]).length <= 70_000);
+      assert.deepEqual(
+        batches.at(-1)?.map(({ type }) => type),
+        ["turn-end"],
+        "the end is not held together with the whole text",
+      );
+    }
+  });
+
   test("has one listener on its caller's signal while it is followed, and none afterwards", async () => {
     const { signal } = new AbortController();
     let most = 0;

@@ -110,6 +110,12 @@ function countEarly(fields: readonly unknown[], segments: readonly Segment[] = [
   return count;
 }
 
+/** About how many characters it takes to tell an item. */
+export function lengthOf(item: OutputItem): number {
+  if (item.type === "compaction" || item.type === "other") return JSON.stringify(item).length;
+  return textsOf(item).reduce((sum, { text }) => sum + text.length, 0);
+}
+
 /** What an item's deltas are cut from. */
 interface Text {
   readonly kind: ItemDelta["kind"];

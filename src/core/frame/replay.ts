@@ -2,40 +2,40 @@
 import { GatewayError } from "../errors.ts";
 import type { Event, Events, ItemEvent, OutputItem } from "../event.ts";
 import { isRemoved } from "../item.ts";
+import { inBatches } from "./batches.ts";
 import { cutItem, type Pieces, toSkeleton } from "./pieces.ts";
 import { type About, unplaced } from "../ports.ts";
 import type { StoredFailure, StoredTurn } from "../store.ts";
 import type { Answer } from "../turn.ts";
 
-export function replayTurn(turn: StoredTurn): readonly Event[] {
-  const answer = toAnswer(turn);
-  const events: Event[] = turn.told?.background === true ? [{ type: "turn-queued" }] : [];
-  events.push({ type: "turn-start" });
+/** Each event is produced when it is wanted. Only the answer is kept for that: what was asked may be much longer. */
+export function replayTurn(turn: StoredTurn): Generator<Event> {
+  return tellAnswer(toAnswer(turn), turn.told?.background === true);
+}
+
+/** The same in batches, from the event at `from` on. */
+export function replayInBatches(turn: StoredTurn, from = 0): Events {
+  return inBatches(replayTurn(turn).drop(from));
+}
+
+function* tellAnswer(answer: Answer, wasQueued: boolean): Generator<Event> {
+  if (wasQueued) yield { type: "turn-queued" };
+  yield { type: "turn-start" };
   for (const [at, item] of answer.items.entries()) {
     const index = answer.places?.[at] ?? at;
-    for (const event of replayItem(item, index, answer.pieces?.[index], index !== answer.brokenOff)) events.push(event);
+    yield* replayItem(item, index, answer.pieces?.[index], index !== answer.brokenOff);
   }
   for (const [at, { items }] of (answer.others ?? []).entries()) {
     for (const [index, item] of items.entries())
-      for (const event of replayItem(item, index)) events.push({ ...event, choice: at + 1 });
+      for (const event of replayItem(item, index)) yield { ...event, choice: at + 1 };
   }
-  events.push({ type: "turn-end", answer });
-  return events;
+  yield { type: "turn-end", answer };
 }
 
 function* replayItem(item: OutputItem, index: number, segments?: Pieces[number], whole = true): Generator<ItemEvent> {
   yield { type: "item-start", index, item: toSkeleton(item, segments) };
   yield* cutItem(item, index, segments);
   yield { type: "item-end", index, item, whole };
-}
-
-/** How many events are told at once, so that a slow reader does not hold all of a long answer's text. */
-const eventsAtOnce = 500;
-
-/** The same, in batches. */
-export async function* replayInBatches(turn: StoredTurn): Events {
-  const events = replayTurn(turn);
-  for (let at = 0; at < events.length; at += eventsAtOnce) yield events.slice(at, at + eventsAtOnce);
 }
 
 /** Whether its events are known exactly as they were told, so that they can be resumed in the middle. */

@@ -6,7 +6,7 @@ import { GatewayError } from "../errors.ts";
 import type { Event, Events } from "../event.ts";
 import { failedTurn } from "../frame/frame.ts";
 import { createStreamTracker } from "../frame/stream-tracker.ts";
-import { toAbandoned, interrupted, isExact, replayTurn, replayInBatches, toAbout, toAnswer } from "../frame/replay.ts";
+import { toAbandoned, interrupted, isExact, replayInBatches, toAbout, toAnswer } from "../frame/replay.ts";
 import { nameOfRun } from "../peers.ts";
 import type { Followable } from "./live-turn.ts";
 import type { SessionStore, StoredTurn } from "../store.ts";
@@ -68,9 +68,14 @@ export function createRemoteTurns({ store, now }: RemoteTurnsParts): RemoteTurns
     // Its gateway lost its name for a moment. It can be followed again.
     if (turn.status === "running") throw streamUnavailable();
     if (received === 0 && isSilent(turn)) throw toAnswer(turn).error ?? streamUnavailable();
-    if (received === 0) return yield* replayInBatches(turn);
-    const rest = replayTurn(turn).slice(received);
-    if (rest.length > 0 && isExact(turn)) return yield rest;
+    let isReplayed = false;
+    if (received === 0 || isExact(turn)) {
+      for await (const events of replayInBatches(turn, received)) {
+        isReplayed = true;
+        yield events;
+      }
+    }
+    if (isReplayed) return;
     // A gateway that died says nothing more. A complete answer that is too long to be kept event by event must not be
     // reported as a failure.
     if (turn.status !== "failed" && turn.status !== "cancelled") throw streamUnavailable();

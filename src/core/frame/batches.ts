@@ -1,0 +1,48 @@
+/** Events that are already known, told in small batches: a slow reader holds no more of a long answer than the next one. */
+import type { Event, Events } from "../event.ts";
+import { lengthOf as lengthOfItem } from "./pieces.ts";
+
+/** How many events are told at once, unless they are long. */
+const maxEvents = 500;
+/** How many characters, except that the last event may have any number. */
+const maxCharacters = 64 * 1024;
+
+/** Produces each event only when its batch is wanted. */
+export async function* inBatches(events: Iterable<Event>): Events {
+  const isFull = createBatchLimit();
+  let batch: Event[] = [];
+  for (const event of events) {
+    batch.push(event);
+    if (!isFull(event)) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** Takes events one after the other, and says of each whether it fills a batch. */
+export function createBatchLimit(): (event: Event) => boolean {
+  let count = 0;
+  let characters = 0;
+  return (event) => {
+    count += 1;
+    characters += lengthOf(event);
+    const isFull = count >= maxEvents || characters >= maxCharacters;
+    if (isFull) count = characters = 0;
+    return isFull;
+  };
+}
+
+function lengthOf(event: Event): number {
+  switch (event.type) {
+    case "item-delta":
+      return event.text.length;
+    case "item-start":
+    case "item-end":
+      return lengthOfItem(event.item);
+    case "turn-queued":
+    case "turn-start":
+    case "turn-end":
+      return 0;
+  }
+}
