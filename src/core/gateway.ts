@@ -99,6 +99,8 @@ export interface Reply {
   readonly about: About;
   /** An earlier request with the same key began the answer. */
   readonly isRepeated?: boolean | undefined;
+  /** About how many characters are kept in memory only for this reader; absent: none. */
+  readonly size?: number | undefined;
   /** The conversation the turn continues, with its new items; only if the turn begins with this request. */
   readonly context?: readonly Item[] | undefined;
   readonly events: Events;

@@ -85,9 +85,44 @@ export function createHoldings(maxBytes: () => number, what: string): Holdings {
 export function holdWhole(held: Holdings, reply: FastifyReply, payload: unknown): void {
   const { request } = reply;
   if (typeof payload !== "string" || payload.length <= maxUncounted || request.token === undefined) return;
-  const bytes = Buffer.byteLength(payload);
-  if (request.method === "GET") held.check(request.token.owner, bytes);
-  holdUntilRead(held, reply, bytes);
+  if (request.method === "GET") checkRepeated(held, reply, payload);
+  holdUntilRead(held, reply, Buffer.byteLength(payload));
+}
+
+/** Throws if there is no room for a whole answer that was made for an earlier request. */
+export function checkRepeated(held: Holdings, { request }: FastifyReply, text: string): void {
+  if (text.length > maxUncounted) held.check(request.token.owner, Buffer.byteLength(text));
+}
+
+export interface FollowerHold {
+  /** Before a text is sent: throws if there is no room for it. */
+  take(text: string): void;
+  /** After that: what its caller has taken no longer counts. */
+  sent(): void;
+  release(): void;
+}
+
+/**
+ * Counts what is held for a caller that follows an answer made for an earlier request, of about `size` characters: it
+ * may read nothing and ask again, any number of times.
+ */
+export function holdFollower(held: Holdings, { raw: response, request }: FastifyReply, size = 0): FollowerHold {
+  const hold = held.hold(request.token.owner);
+  // The answer, and its items again as text for the end, which repeats them.
+  const keptBytes = 2 * size;
+  function count(newBytes: number): number {
+    const bytes = keptBytes + response.writableLength + newBytes;
+    return bytes > maxUncounted ? bytes : 0;
+  }
+  return {
+    take(text) {
+      const bytes = count(Buffer.byteLength(text));
+      hold.check(bytes);
+      hold.take(bytes);
+    },
+    sent: () => void hold.take(count(0)),
+    release: hold.release,
+  };
 }
 
 /** Counts what is left of a stream when all of it is written. */

@@ -24,10 +24,12 @@ export async function retrieveResponse(request: FastifyRequest, reply: FastifyRe
   const after = readStartingAfter(starting_after);
   if (after !== undefined && !recalled.isExact) throw eventsExpired(recalled);
   const client = watchClient(reply.raw);
+  // Only this is kept of it while a slow caller reads.
+  const { about } = recalled;
+  const answering = Promise.resolve({ about, events: recalled.follow(client.signal), size: recalled.size?.() });
   return request.terms.turns.run(client, { token: request.token, onlyFollows: true }, async () => {
-    const answering = Promise.resolve({ about: recalled.about, events: recalled.follow(client.signal) });
     const numbering = { after, showsIds: false };
-    return sendStream({ answering, voice, numbering, named: recalled.about, isRecalled: true }, reply);
+    return sendStream({ answering, voice, numbering, named: about, isRecalled: true }, reply);
   });
 }
 

@@ -8,7 +8,7 @@ import type { Reply } from "../core/gateway.ts";
 import { type About, type Remark, unplaced, type Voice } from "../core/ports.ts";
 import type { Answer } from "../core/turn.ts";
 import { createSseWriter } from "./client.ts";
-import { holdRest } from "./held.ts";
+import { checkRepeated, type FollowerHold, holdFollower, holdRest } from "./held.ts";
 import type { RequestRecord } from "./journal.ts";
 import { createNumbering, type Numbering } from "./numbering.ts";
 
@@ -33,6 +33,7 @@ export async function sendWhole(
 
 /** Sends JSON text about a turn. */
 export function sendJson(about: About, text: string, reply: FastifyReply, isRepeated = false): FastifyReply {
+  if (isRepeated) checkRepeated(reply.request.terms.held, reply, text);
   reply.headers(toHeaders(about, reply.elapsedTime, isRepeated));
   return reply.header("content-type", "application/json; charset=utf-8").send(text);
 }
@@ -54,6 +55,7 @@ export async function sendStream(
 ): Promise<FastifyReply> {
   const { limits, held, now, journal } = reply.request.terms;
   let placed: Reply | undefined;
+  let follower: FollowerHold | undefined;
   let spoke = false;
   const numberFor = ({ id }: Pick<About, "id">) =>
     numbering === undefined ? (text: string) => text : createNumbering(numbering, id);
@@ -73,6 +75,7 @@ export async function sendStream(
     const { about, events } = placed;
     const isNew = !isRecalled && placed.isRepeated !== true;
     reply.request.about = about;
+    if (!isNew) follower = holdFollower(held, reply, placed.size);
     let step = await events.next();
     const say = voice.stream(about);
     const number = numberFor(about);
@@ -81,6 +84,7 @@ export async function sendStream(
       const end = last?.type === "turn-end" ? last : undefined;
       let text = number(say(end === undefined ? step.value : step.value.slice(0, -1)));
       if (end !== undefined) text += number(say([end]), isLost(end.answer));
+      follower?.take(text);
       spoke = true;
       if (isNew) note(reply.request, step.value, reply);
       if (end === undefined) await writer.write(text);
@@ -88,6 +92,7 @@ export async function sendStream(
         if (end.answer.error !== undefined) journal.report(end.answer.error, reply.request);
         writer.end(text);
       }
+      follower?.sent();
       if (reply.raw.destroyed) break;
     }
   } catch (thrown) {
@@ -102,6 +107,7 @@ export async function sendStream(
     }
   } finally {
     writer.stop();
+    follower?.release();
     holdRest(held, reply);
     await placed?.events.return();
   }

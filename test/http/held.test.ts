@@ -17,6 +17,8 @@ const tokens = [
   toToken(token),
 ];
 
+const authorized = `host: x\r\nauthorization: Bearer ${token}`;
+
 interface Call {
   readonly body?: object;
   readonly bearer?: string;
@@ -336,6 +338,62 @@ suite("memory", () => {
     }
     await waitForRelease(address);
     assert.equal((await ask(address, `responses/${id}`)).status, 200);
+  });
+
+  test("no answer is sent again beyond the limit, whole or as a stream, by its id or by its key", async (context) => {
+    const size = 6_000_000;
+    const settled = { settings: { tokens }, limits: { maxHeldBytes: 8 * size } };
+    const address = await createBox(context, [say("x".repeat(size))], settled).listen();
+    const keyed = async (key: string, stream: boolean) => {
+      const body = { model: "m", input: "hi", stream };
+      const headers = { "idempotency-key": key };
+      const answered = await ask(address, "responses", { body, bearer: token, headers });
+      const [id = ""] = /resp_[0-9a-z]+/.exec(await answered.response.text()) ?? [];
+      const text = JSON.stringify(body);
+      const head = `idempotency-key: ${key}\r\ncontent-type: application/json\r\ncontent-length: ${text.length}`;
+      return { id, again: `POST /v1/responses HTTP/1.1\r\n${head}\r\n${authorized}\r\n\r\n${text}` };
+    };
+    const whole = await keyed("whole", false);
+    const stream = await keyed("stream", true);
+    const followed = `GET /v1/responses/${stream.id}?stream=true HTTP/1.1\r\n${authorized}\r\n\r\n`;
+    for (const request of [followed, whole.again, stream.again]) {
+      await waitForRelease(address);
+      const unread = [];
+      const statuses = [];
+      while (unread.length < 6 && statuses.at(-1) !== 503) {
+        const socket = await leaveUnread(context, address, request);
+        statuses.push(Number(String(socket.read(12)).slice(9)));
+        unread.push(socket);
+      }
+      assert.equal(statuses[0], 200);
+      assert.equal(statuses.at(-1), 503);
+      for (const socket of unread) socket.destroy();
+    }
+  });
+
+  test("a stream of an earlier answer is cut if there is no more room for what its reader leaves unread", async (context) => {
+    const size = 6_000_000;
+    const held = Promise.withResolvers<void>();
+    context.after(() => held.resolve());
+    const script = async function* () {
+      yield say("a");
+      await held.promise;
+      yield say("x".repeat(size));
+    };
+    const settled = { settings: { tokens }, limits: { maxHeldBytes: 3 * size } };
+    const address = await createBox(context, script, settled).listen();
+    const begun = await ask(address, "responses", {
+      body: { model: "m", input: "hi", background: true },
+      bearer: token,
+    });
+    const { id } = (await begun.response.json()) as { readonly id: string };
+    const request = `GET /v1/responses/${id}?stream=true HTTP/1.1\r\n${authorized}\r\n\r\n`;
+    const unread = [await leaveUnread(context, address, request), await leaveUnread(context, address, request)];
+    const cut = Promise.race(unread.map((socket) => new Promise((resolve) => socket.on("close", resolve))));
+    held.resolve();
+    while ((await readHeld(address)) === 0);
+    for (const socket of unread) socket.resume();
+    await cut;
   });
 
   test("an answer whose reader has disconnected does not count", () => {

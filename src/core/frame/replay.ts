@@ -38,6 +38,11 @@ function* replayItem(item: OutputItem, index: number, segments?: Pieces[number],
   yield { type: "item-end", index, item, whole };
 }
 
+/** About how many characters are kept while a turn is replayed: its answer, and what its dialect remembers of it. */
+export function sizeOfReplay({ output, told }: StoredTurn): number {
+  return JSON.stringify([output, told]).length;
+}
+
 /** Whether its events are known exactly as they were told, so that they can be resumed in the middle. */
 export function isExact(turn: StoredTurn): boolean {
   // The order of several answers' events is unknown.

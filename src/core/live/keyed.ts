@@ -97,11 +97,11 @@ export function createKeyed(parts: KeyedParts): Keyed {
     const known = await store.findKey(owner, key.key);
     const found = known && (await remoteTurns.find(owner, known.turnId));
     if (known === undefined || found === undefined || isToRetry(found)) return undefined;
-    const { about, follow, isRunning, isExact } = found;
+    const { about, follow, size, isRunning, isExact } = found;
     if (+now() - +about.createdAt >= limits().keyMs) return undefined;
     if (known.fingerprint !== key.fingerprint) throw conflict(key);
     // Its key is that of the same request.
-    return { about, follow, isExact: isRunning ? isPublishable(ask) : isExact };
+    return { about, follow, size, isExact: isRunning ? isPublishable(ask) : isExact };
   }
 
   return { answer, forgetOld: unstored.forgetOld };
@@ -111,8 +111,8 @@ function nameOf(owner: string, { key }: AskedKey): string {
   return JSON.stringify([owner, key]);
 }
 
-function repeat({ about, follow }: Followable, signal: AbortSignal): Reply {
-  return { about, events: follow(signal), isRepeated: true };
+function repeat({ about, follow, size }: Followable, signal: AbortSignal): Reply {
+  return { about, events: follow(signal), size: size?.(), isRepeated: true };
 }
 
 /** The answer to the first request with a key; nothing of that request, which may be much longer. */

@@ -51,6 +51,8 @@ export interface Followable {
   readonly isExact: boolean;
   /** All its events, past and future. */
   readonly follow: Follow;
+  /** About how many characters each who follows it keeps in memory; absent: what they follow is kept anyway. */
+  readonly size?: (() => number) | undefined;
 }
 
 /** Gives the turn its events, to be pulled once and logged; or finds that it can be followed elsewhere. */
@@ -154,11 +156,11 @@ export function startLiveTurn(
     ended: ending.promise,
     async join(signal, waitsForEnd = true) {
       try {
-        const { about, follow } = await unlessAborted(placing.promise, signal);
-        const events = follow(signal);
-        if (waitsForEnd) return { about, events: delivery.deliver(events) };
+        const { about, follow, size } = await unlessAborted(placing.promise, signal);
+        const reply = { about, events: follow(signal), size: size?.() };
+        if (waitsForEnd) return { ...reply, events: delivery.deliver(reply.events) };
         delivery.leave();
-        return { about, events };
+        return reply;
       } catch (thrown) {
         if (!signal.aborted) throw thrown;
         delivery.leave();

@@ -6,7 +6,15 @@ import { GatewayError } from "../errors.ts";
 import type { Event, Events } from "../event.ts";
 import { failedTurn } from "../frame/frame.ts";
 import { createStreamTracker } from "../frame/stream-tracker.ts";
-import { toAbandoned, interrupted, isExact, replayInBatches, toAbout, toAnswer } from "../frame/replay.ts";
+import {
+  toAbandoned,
+  interrupted,
+  isExact,
+  replayInBatches,
+  sizeOfReplay,
+  toAbout,
+  toAnswer,
+} from "../frame/replay.ts";
 import { nameOfRun } from "../peers.ts";
 import type { Followable } from "./live-turn.ts";
 import type { SessionStore, StoredTurn } from "../store.ts";
@@ -96,7 +104,8 @@ export function createRemoteTurns({ store, now }: RemoteTurnsParts): RemoteTurns
       const isRunning = turn.status === "running" && peers !== undefined;
       if (isRunning)
         return { turn, isRunning, about, isExact: true, follow: (signal) => follow(owner, turnId, signal) };
-      return { turn, isRunning, about, isExact: isExact(turn), follow: () => replayInBatches(turn) };
+      const size = () => sizeOfReplay(turn);
+      return { turn, isRunning, about, isExact: isExact(turn), size, follow: () => replayInBatches(turn) };
     },
     async cancel(owner, turnId, isMeant = () => true) {
       if (peers === undefined) return;
