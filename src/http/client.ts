@@ -1,5 +1,6 @@
 /** The caller's side of a turn: cancels it when the caller leaves, and sends no more than it can take. */
 import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { callerLeft } from "../core/errors.ts";
 import type { HttpLimits } from "./settings.ts";
 
@@ -70,17 +71,20 @@ export function cutWhenStalled(response: ServerResponse, stalledClientTimeoutMs:
   if (response.writableLength > 0) response.socket?.setTimeout(stalledClientTimeoutMs);
 }
 
-/** Waits until the caller has taken everything. If nothing moves, the socket's own time-out destroys it. */
+/**
+ * Waits until the caller has taken everything. If nothing moves, the socket's own time-out destroys it; an answer that
+ * waits for earlier ones on its connection gets the socket after them.
+ */
 function drained(response: ServerResponse, stalledClientTimeoutMs: number): Promise<void> {
+  const watch = (socket: Socket): void => void socket.setTimeout(stalledClientTimeoutMs);
   return new Promise((resolve) => {
-    const { socket } = response;
-    if (socket === null || socket.destroyed) return resolve();
-    socket.setTimeout(stalledClientTimeoutMs);
+    if (response.destroyed || response.socket?.destroyed === true) return resolve();
     const go = (): void => {
-      socket.setTimeout(0);
-      response.off("drain", go).off("close", go);
+      response.socket?.setTimeout(0);
+      response.off("socket", watch).off("drain", go).off("close", go);
       resolve();
     };
-    response.on("drain", go).on("close", go);
+    response.on("socket", watch).on("drain", go).on("close", go);
+    if (response.socket !== null) watch(response.socket);
   });
 }
