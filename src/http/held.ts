@@ -84,14 +84,14 @@ export function createHoldings(maxBytes: () => number, what: string): Holdings {
 /** Counts a whole answer until it is read. If there is no room, a lookup is refused, but what a turn has made is sent. */
 export function holdWhole(held: Holdings, reply: FastifyReply, payload: unknown): void {
   const { request } = reply;
-  if (typeof payload !== "string" || payload.length <= maxUncounted || request.token === undefined) return;
-  if (request.method === "GET") checkRepeated(held, reply, payload);
+  if (typeof payload !== "string" || !isCounted(reply, payload.length) || request.token === undefined) return;
+  if (request.method === "GET" && reply.statusCode < 400) checkRepeated(held, reply, payload);
   holdUntilRead(held, reply, Buffer.byteLength(payload));
 }
 
 /** Throws if there is no room for a whole answer that was made for an earlier request. */
-export function checkRepeated(held: Holdings, { request }: FastifyReply, text: string): void {
-  if (text.length > maxUncounted) held.check(request.token.owner, Buffer.byteLength(text));
+export function checkRepeated(held: Holdings, reply: FastifyReply, text: string): void {
+  if (isCounted(reply, text.length)) held.check(reply.request.token.owner, Buffer.byteLength(text));
 }
 
 export interface FollowerHold {
@@ -106,13 +106,13 @@ export interface FollowerHold {
  * Counts what is held for a caller that follows an answer made for an earlier request, of about `size` characters: it
  * may read nothing and ask again, any number of times.
  */
-export function holdFollower(held: Holdings, { raw: response, request }: FastifyReply, size = 0): FollowerHold {
-  const hold = held.hold(request.token.owner);
+export function holdFollower(held: Holdings, reply: FastifyReply, size = 0): FollowerHold {
+  const hold = held.hold(reply.request.token.owner);
   // The answer, and its items again as text for the end, which repeats them.
   const keptBytes = 2 * size;
   function count(newBytes: number): number {
-    const bytes = keptBytes + response.writableLength + newBytes;
-    return bytes > maxUncounted ? bytes : 0;
+    const bytes = keptBytes + reply.raw.writableLength + newBytes;
+    return isCounted(reply, bytes) ? bytes : 0;
   }
   return {
     take(text) {
@@ -128,11 +128,16 @@ export function holdFollower(held: Holdings, { raw: response, request }: Fastify
 /** Counts what is left of a stream when all of it is written. */
 export function holdRest(held: Holdings, reply: FastifyReply): void {
   const { writableLength } = reply.raw;
-  if (writableLength > maxUncounted) holdUntilRead(held, reply, writableLength);
+  if (isCounted(reply, writableLength)) holdUntilRead(held, reply, writableLength);
 }
 
-/** Not counted up to here: the system takes it at once. */
+/** The system takes so much at once, unless the answer waits for earlier ones on its connection. */
 const maxUncounted = 64 * 1024;
+const maxUncountedWaiting = 1024;
+
+function isCounted({ raw: response }: FastifyReply, bytes: number): boolean {
+  return bytes > (response.socket === null ? maxUncountedWaiting : maxUncounted);
+}
 
 function holdUntilRead(held: Holdings, { raw: response, request }: FastifyReply, bytes: number): void {
   if (!response.closed) response.once("close", held.hold(request.token.owner, bytes).release);

@@ -59,7 +59,7 @@ function createSlowModel() {
   const going = Promise.withResolvers<void>();
   const seen = { turns: 0 };
   let news = Promise.withResolvers<void>();
-  const script: Script = async function* () {
+  const script = async function* () {
     seen.turns++;
     news.resolve();
     news = Promise.withResolvers();
@@ -394,6 +394,34 @@ suite("memory", () => {
     while ((await readHeld(address)) === 0);
     for (const socket of unread) socket.resume();
     await cut;
+  });
+
+  test("answers that wait for an earlier one on their connection count, however short they are", async (context) => {
+    const model = createSlowModel();
+    const size = 20_000;
+    let turns = 0;
+    const script: Script = async function* () {
+      if (turns++ === 0) yield say("x".repeat(size));
+      else yield* model.script();
+    };
+    const settled = { settings: { tokens }, limits: { maxHeldBytes: 20 * size } };
+    const address = await createBox(context, script, settled).listen();
+    const begun = await ask(address, "responses", { body: { model: "m", input: "hi" }, bearer: token });
+    const { id } = (await begun.response.json()) as { readonly id: string };
+    const body = JSON.stringify({ model: "m", input: "hi", stream: true });
+    const head = `${authorized}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}`;
+    const lookup = `GET /v1/responses/${id} HTTP/1.1\r\n${authorized}\r\n\r\n`;
+    const first = `POST /v1/responses HTTP/1.1\r\n${head}\r\n\r\n${body}`;
+    const socket = await leaveUnread(context, address, first + lookup.repeat(30));
+    while ((await readHeld(address)) < 9 * size);
+    model.finish();
+    let received = "";
+    for await (const bytes of socket) {
+      received += String(bytes);
+      if (received.split(/"object":"response"|"code":"overloaded"/).length > 31) break;
+    }
+    assert.match(received, /max_held_bytes/);
+    await waitForRelease(address);
   });
 
   test("an answer whose reader has disconnected does not count", () => {
