@@ -39,7 +39,7 @@ export function createGuard(
       const presented = readPresented(headers);
       const token = presented === undefined ? undefined : findToken(tokens, toDigest(presented));
       if (token !== undefined && (token.expiresAt === undefined || token.expiresAt > now())) return token;
-      const waitMs = failures.add(address, now().getTime(), maxFailuresPerMinute);
+      const waitMs = failures.add(toNetwork(address), now().getTime(), maxFailuresPerMinute);
       if (waitMs === 0) throw presented === undefined ? missingToken() : invalidToken(token);
       throw new GatewayError(
         "too_many_failures",
@@ -101,6 +101,19 @@ function readPresented(headers: IncomingHttpHeaders): string | undefined {
   // Some clients send a header that is empty.
   const key = headers["x-api-key"] || headers["api-key"];
   return typeof key === "string" && key !== "" ? key.trim() : undefined;
+}
+
+/**
+ * Whoever has one IPv6 address usually has all 2^64 of its network. An IPv4 address may be written as an IPv6 one; a
+ * unix socket has none.
+ */
+function toNetwork(address = ""): string {
+  const [, mapped] = /^::ffff:([\d.]+)$/i.exec(address) ?? [];
+  if (mapped !== undefined) return mapped;
+  if (!address.includes(":")) return address;
+  const [front = [], back = []] = address.split("::").map((half) => (half === "" ? [] : half.split(":")));
+  const zeros = Array<string>(Math.max(0, 8 - front.length - back.length)).fill("0");
+  return [...front, ...zeros, ...back].slice(0, 4).join(":");
 }
 
 const minuteMs = 60_000;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { GatewayError } from "../../src/core/errors.ts";
 import { createFailureCount, createGuard } from "../../src/http/auth.ts";
 import { createRateLimit } from "../../src/http/rate.ts";
 import { createBox, say, toToken, token } from "../scripted.ts";
@@ -64,6 +65,33 @@ test("an address must wait after ten failures in a minute, but a correct token i
   assert.throws(() => guard.admit({}, "b"), { code: "missing_api_key" });
   at += 40_000;
   assert.throws(() => guard.admit({}, "a"), { code: "missing_api_key" });
+});
+
+test("failures are counted for an IPv4 address, however it is written, and for an IPv6 network", () => {
+  const guard = createGuard([toToken(token)], 1, () => new Date(0));
+  const codeFor = (address: string) => {
+    try {
+      guard.admit({}, address);
+    } catch (thrown) {
+      return (thrown as GatewayError).code;
+    }
+    return undefined;
+  };
+  for (const [address, neighbour, stranger] of [
+    ["2001:db8:0:1:2:3:4:5", "2001:db8:0:1:ffff::1", "2001:db8:0:2:2:3:4:5"],
+    ["2001:db8::1", "2001:db8::2:0:0:1", "2001:db8:1::1"],
+    ["fe80::1%eth0", "fe80::2%eth0", "fe80:0:0:1::1%eth0"],
+    ["::1", "::2", "0:0:0:1::1"],
+    ["192.0.2.1", "::ffff:192.0.2.1", "::ffff:192.0.2.2"],
+  ] as const) {
+    assert.deepEqual(
+      [codeFor(address), codeFor(neighbour), codeFor(stranger)],
+      ["missing_api_key", "too_many_failures", "missing_api_key"],
+      address,
+    );
+  }
+  const onUnixSocket = undefined as unknown as string;
+  assert.deepEqual([codeFor(onUnixSocket), codeFor(onUnixSocket)], ["missing_api_key", "too_many_failures"]);
 });
 
 test("at most ten thousand failing addresses are remembered, the newest", () => {

@@ -45,7 +45,10 @@ const limits = section("Limits on size, number, rate and time.", {
   ),
   stalled_client_timeout_ms: integer(60_000, "How long a stream's reader may read nothing before the stream is cut."),
   ...rateKeys,
-  max_auth_failures_per_minute: integer(10, "Wrong tokens from one address before further ones are refused with 429."),
+  max_auth_failures_per_minute: integer(
+    10,
+    "Wrong tokens from one IPv4 address or IPv6 network (/64) before further ones are refused with 429.",
+  ),
   drain_timeout_ms: integer(30_000, "How long running turns may continue when the gateway stops.", 0),
 });
 
