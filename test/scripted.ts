@@ -58,6 +58,7 @@ export const defaultLimits: HttpLimits = {
   maxBodyBytes: 1024 * 1024,
   maxJsonDepth: 64,
   maxConcurrentTurns: 100,
+  maxPipelinedRequests: 100,
   maxArrivingBytes: 256 * 1024 * 1024,
   maxHeldBytes: 512 * 1024 * 1024,
   headersTimeoutMs: 10_000,

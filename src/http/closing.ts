@@ -4,7 +4,7 @@ import type { FastifyInstance } from "fastify";
 import { drainingError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Arrivals } from "./arrivals.ts";
-import { watchConnections } from "./connections.ts";
+import type { Connections } from "./connections.ts";
 import type { Listener } from "./listener.ts";
 import type { Turns } from "./turns.ts";
 import type { WebSockets } from "./websocket.ts";
@@ -12,6 +12,7 @@ import type { WebSockets } from "./websocket.ts";
 export interface ClosingParts {
   readonly app: FastifyInstance;
   readonly listener: Listener;
+  readonly connections: Pick<Connections, "cutSilent">;
   readonly gateway: Pick<Gateway, "close">;
   readonly turns: Turns;
   readonly arrivals: Arrivals;
@@ -23,10 +24,9 @@ const cancelGraceMs = 1_000;
 /** How long a request may still take to arrive meanwhile. */
 const arrivingMs = 500;
 
-/** Watches connections from now on; returns what closes them. */
+/** Returns what closes the door. */
 export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) => Promise<void> {
-  const { app, listener, gateway, turns, arrivals, sockets } = parts;
-  const connections = watchConnections(app.server);
+  const { app, listener, connections, gateway, turns, arrivals, sockets } = parts;
   app.addHook("onResponse", (_request, _reply, done) => {
     // A connection kept alive after this answer would delay closing.
     if (turns.draining) setImmediate(() => app.server.closeIdleConnections());

@@ -9,11 +9,10 @@ interface Use {
   answeredBytes: number;
 }
 
-/** Far more requests than any client sends on one connection before it has read an answer. */
-const maxUnanswered = 100;
+export type Connections = ReturnType<typeof watchConnections>;
 
-/** From now on, and until the server is closed. */
-export function watchConnections(server: Server) {
+/** From now on, and until the server is closed. `maxUnanswered` is read for each request, since it may change. */
+export function watchConnections(server: Server, maxUnanswered: () => number) {
   const uses = new Map<Socket, Use>();
   server.on("connection", (socket) => {
     uses.set(socket, { answering: 0, answeredBytes: 0 });
@@ -24,7 +23,7 @@ export function watchConnections(server: Server) {
     if (use === undefined) return;
     use.answering += 1;
     // Everybody waits while Node parses requests, and it parses all that has arrived on a connection before the next one.
-    if (use.answering > maxUnanswered) socket.destroy();
+    if (use.answering > maxUnanswered()) socket.destroy();
     response.once("close", () => {
       use.answering -= 1;
       use.answeredBytes = socket.bytesRead;

@@ -9,6 +9,7 @@ import { createFailureCount } from "./auth.ts";
 import { cutWhenStalled } from "./client.ts";
 import { prepareClosing } from "./closing.ts";
 import { createBurstWait } from "./burst.ts";
+import { watchConnections } from "./connections.ts";
 import { sendError } from "./errors.ts";
 import { createHoldings, holdWhole } from "./held.ts";
 import { createJournal } from "./journal.ts";
@@ -131,7 +132,8 @@ export function createDoor(parts: DoorParts): Door {
     holdWhole(held, reply, payload);
     done(null, payload);
   });
-  const close = prepareClosing({ app, listener, gateway, turns, arrivals, sockets });
+  const connections = watchConnections(app.server, () => terms.limits.maxPipelinedRequests);
+  const close = prepareClosing({ app, listener, connections, gateway, turns, arrivals, sockets });
   addRoutes(app, routes);
 
   return {

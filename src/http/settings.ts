@@ -33,6 +33,8 @@ export interface HttpLimits {
   readonly maxBodyBytes: number;
   readonly maxJsonDepth: number;
   readonly maxConcurrentTurns: number;
+  /** On one connection, unanswered. */
+  readonly maxPipelinedRequests: number;
   /** Of all bodies still arriving, together. */
   readonly maxArrivingBytes: number;
   /** Of all requests in progress and unread answers, together. */

@@ -43,6 +43,7 @@ test("A file with only a token gets every default.", async () => {
         maxMessages: 4096,
         maxTools: 4096,
         maxConcurrentTurns: 1000,
+        maxPipelinedRequests: 100,
         maxArrivingBytes: 268_435_456,
         maxHeldBytes: 536_870_912,
         maxQueuedPerThread: 16,

@@ -16,7 +16,7 @@ function createSocket() {
 
 function createServer() {
   const server = new EventEmitter() as Server;
-  const connections = watchConnections(server);
+  const connections = watchConnections(server, () => 100);
   return {
     connections,
     closeIdle: () => server.closeIdleConnections(),

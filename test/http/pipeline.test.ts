@@ -7,15 +7,15 @@ import type { HttpLimits } from "../../src/http/settings.ts";
 import { authorization, createBox, say } from "../scripted.ts";
 
 /** Sends so many requests of about a kilobyte at once; returns how many were answered before the connection was cut. */
-async function pipeline(context: TestContext, count: number): Promise<number> {
-  const address = await createBox(context, []).listen();
+async function pipeline(context: TestContext, count: number, limits: Partial<HttpLimits> = {}): Promise<number> {
+  const address = await createBox(context, [], { limits }).listen();
   const socket = connect(Number(new URL(address).port), "127.0.0.1");
   context.after(() => socket.destroy());
   socket.write(`GET /healthz HTTP/1.1\r\nhost: x\r\nx-long: ${"x".repeat(1000)}\r\n\r\n`.repeat(count));
   let received = "";
   const countAnswers = () => received.split("HTTP/1.1 200 OK").length - 1;
   await new Promise<void>((resolve) => {
-    socket.on("error", () => resolve());
+    socket.on("error", () => {}).on("close", () => resolve());
     socket.on("data", (bytes) => {
       received += String(bytes);
       if (countAnswers() === count) resolve();
@@ -85,4 +85,5 @@ test("pipelined requests are all answered", async (context) => {
 
 test("a connection on which requests never end is cut, so that nobody waits for them", async (context) => {
   assert.ok((await pipeline(context, 2_000)) < 1_000);
+  assert.ok((await pipeline(context, 40, { maxPipelinedRequests: 10 })) < 20);
 });

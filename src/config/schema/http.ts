@@ -23,6 +23,10 @@ const limits = section("Limits on size, number, rate and time.", {
   max_messages: integer(4096, "The most messages or items in one request."),
   max_tools: integer(4096, "The most tools in one request, including those in namespaces and in items."),
   max_concurrent_turns: integer(1000, "Turns that may run at the same time; more are refused with 503."),
+  max_pipelined_requests: integer(
+    100,
+    "Requests that may wait for their answers on one connection; with more, the connection is cut.",
+  ),
   max_arriving_bytes: integer(
     256 * 1024 * 1024,
     "Total bytes of request bodies still arriving; beyond it the slowest is refused with 503.",
