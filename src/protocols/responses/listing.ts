@@ -48,7 +48,22 @@ export function toItemPage(places: readonly ItemPlace[], query: PageQuery, seal:
   const ordered = order === "asc" ? places : places.toReversed();
   const start = after === undefined ? 0 : findCursor(ordered, after) + 1;
   const rest = ordered.slice(start).filter(({ item }) => item !== undefined);
-  return toItemList(rest.slice(0, limit), { seal, showsSeals }, rest.length > limit, summarises);
+  const page = takePage(rest, limit);
+  return toItemList(page, { seal, showsSeals }, rest.length > page.length, summarises);
+}
+
+/** Each item may be as long as a body, and a hundred of them longer than any text can be. */
+const maxPageCharacters = 32 * 1024 * 1024;
+
+/** The first items, fewer if they are long, but at least one. */
+function takePage(places: readonly ItemPlace[], limit: number): readonly ItemPlace[] {
+  const most = places.slice(0, limit);
+  let characters = 0;
+  const end = most.findIndex(({ item }, index) => {
+    characters += JSON.stringify(item).length;
+    return index > 0 && characters > maxPageCharacters;
+  });
+  return end === -1 ? most : most.slice(0, end);
 }
 
 /** The items in the given order. */

@@ -50,6 +50,21 @@ test("a page is newest first, has at most twenty items, and says whether there a
   assert.equal(page({ limit: "21" }, many).has_more, false);
 });
 
+test("a page of long items ends early, but has at least one", () => {
+  const many = ["a", "x".repeat(33 * 1024 * 1024), "c"].map((text, index) => place(said(text), index));
+  for (const [order, pages] of [
+    ["asc", [[0], [1], [2]]],
+    ["desc", [[2], [1], [0]]],
+  ] as const) {
+    let after: string | undefined;
+    for (const [at, numbers] of pages.entries()) {
+      const list = page({ order, after }, many);
+      assert.deepEqual([numbersOf(list), list.has_more], [numbers, at < 2]);
+      after = list.last_id;
+    }
+  }
+});
+
 test("successive pages are the whole list, in either order and with any limit", () => {
   for (const order of ["asc", "desc"]) {
     for (const limit of ["1", "2", "3", "5", "100"]) {
