@@ -25,7 +25,7 @@ export type Part =
       readonly annotations?: readonly Annotation[] | undefined;
       readonly extra?: Extra | undefined;
     }
-  | { readonly type: "refusal"; readonly text: string }
+  | { readonly type: "refusal"; readonly text: string; readonly extra?: Extra | undefined }
   | {
       readonly type: "image";
       readonly url?: string | undefined;

@@ -281,7 +281,7 @@ test("every kind of content part is sent", () => {
       {
         type: "message",
         role: "assistant",
-        content: [{ type: "refusal", text: "No." }],
+        content: [{ type: "refusal", text: "No.", extra: { dialect: "chat", fields: { cache_control: {} } } }],
         extra: { dialect: "responses", fields: { phase: "final" } },
       },
       { type: "message", role: "user", content: [{ type: "text", text: "Why?" }] },
@@ -300,7 +300,7 @@ test("every kind of content part is sent", () => {
           { type: "video_url", video_url: { url: "v" } },
         ],
       },
-      { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
+      { role: "assistant", content: [{ cache_control: {}, type: "refusal", refusal: "No." }] },
       { role: "user", content: "Why?" },
     ],
   );

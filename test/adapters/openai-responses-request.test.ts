@@ -257,7 +257,7 @@ test("every kind of content part is sent, and extra fields of this dialect witho
         role: "assistant",
         content: [
           { type: "text", text: "Yes.", annotations: [{ type: "x", fields: {} }] },
-          { type: "refusal", text: "No." },
+          { type: "refusal", text: "No.", extra: { dialect: "responses", fields: { policy: "p1" } } },
         ],
         extra: { dialect: "responses", fields: { phase: "commentary", id: "msg_1", status: "completed" } },
       },
@@ -290,7 +290,7 @@ test("every kind of content part is sent, and extra fields of this dialect witho
         role: "assistant",
         content: [
           { annotations: [{ type: "x" }], type: "output_text", text: "Yes." },
-          { type: "refusal", refusal: "No." },
+          { policy: "p1", type: "refusal", refusal: "No." },
         ],
       },
       { caller: "main", namespace: "math", type: "function_call", call_id: "call_1", name: "add", arguments: "{}" },

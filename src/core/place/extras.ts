@@ -124,7 +124,7 @@ function contentOf(item: Item, ours: Content, theirs: Content, { made, dialect }
 
 /** Fields of a dialect other than the caller's cannot be shown, so they stay. */
 function withRemembered(part: Part, remembered: Part | undefined, dialect: Dialect | undefined): Part {
-  if (part.type === "refusal" || part.type === "other" || part.extra !== undefined) return part;
+  if (part.extra !== undefined) return part;
   const extra = remembered?.type === part.type ? remembered.extra : undefined;
   return extra === undefined || extra.dialect === dialect ? part : { ...part, extra };
 }

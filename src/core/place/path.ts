@@ -139,7 +139,7 @@ export function hasPartExtras(content: Content, dialect?: Dialect): boolean {
   return content.some((part) => {
     if (part.type === "image" && part.detail !== undefined) return true;
     if (part.type === "file" && part.name !== undefined) return true;
-    if (part.type === "refusal" || part.type === "other" || part.extra === undefined) return false;
+    if (part.type === "other" || part.extra === undefined) return false;
     return dialect === undefined || part.extra.dialect === dialect;
   });
 }

@@ -39,7 +39,7 @@ function readText(part: Fields): Part {
 }
 
 function readRefusal(part: Fields): Part {
-  return { type: "refusal", text: requireString(part, "refusal") };
+  return { type: "refusal", text: requireString(part, "refusal"), extra: readExtra(part, knownOfRefusal, "chat") };
 }
 
 function readImage(part: Fields): Part {
@@ -96,6 +96,7 @@ function keepPart(part: Fields): Part {
 }
 
 const knownOfText = new Set(["type", "text"]);
+const knownOfRefusal = new Set(["type", "refusal"]);
 const knownOfImage = new Set(["type", "image_url"]);
 const knownOfAudio = new Set(["type", "input_audio"]);
 const knownOfFile = new Set(["type", "file"]);

@@ -41,7 +41,7 @@ function readText(part: Fields): Part {
 }
 
 function readRefusal(part: Fields): Part {
-  return { type: "refusal", text: requireString(part, "refusal") };
+  return { type: "refusal", text: requireString(part, "refusal"), extra: readExtra(part, knownOfRefusal, "responses") };
 }
 
 function readImage(part: Fields): Part {
@@ -93,6 +93,7 @@ export function leafOf(part: Part): string {
 
 /** The official client adds `parsed` to the texts of an answer: nobody needs it. */
 const knownOfText = new Set(["type", "text", "annotations", "logprobs", "parsed"]);
+const knownOfRefusal = new Set(["type", "refusal"]);
 const knownOfImage = new Set(["type", "image_url", "file_id", "detail"]);
 const knownOfAudio = new Set(["type", "input_audio"]);
 const knownOfFile = new Set(["type", "file_id", "file_data", "file_url", "filename"]);

@@ -124,12 +124,12 @@ function toSaidPart(part: Part): readonly object[] {
 }
 
 function toInputPart(part: Part): readonly object[] {
-  const added = part.type === "refusal" ? undefined : fieldsOf(part.extra, "responses");
+  const added = fieldsOf(part.extra, "responses");
   switch (part.type) {
     case "text":
       return [{ ...added, ...toInputText(part.text) }];
     case "refusal":
-      return [toRefusalPart(part.text)];
+      return [{ ...added, ...toRefusalPart(part.text) }];
     case "image": {
       const { url: image_url, fileId: file_id, detail = "auto" } = part;
       return [{ ...added, type: "input_image", detail, image_url, file_id }];

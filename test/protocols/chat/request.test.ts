@@ -98,7 +98,7 @@ test("texts, images, files, sounds, refusals and unknown parts are read", () => 
       { type: "file", file: { file_data: "data:application/pdf;base64,AA", filename: "a.pdf" } },
       { type: "file", file: { file_id: "file_1", file_data: null } },
       { type: "input_audio", input_audio: { data: "AA", format: "wav" } },
-      { type: "refusal", refusal: "No." },
+      { type: "refusal", refusal: "No.", cache_control: { type: "ephemeral" } },
       unknown,
       { type: "constructor" },
     ],
@@ -110,7 +110,7 @@ test("texts, images, files, sounds, refusals and unknown parts are read", () => 
     { type: "file", data: "data:application/pdf;base64,AA", name: "a.pdf" },
     { type: "file", fileId: "file_1" },
     { type: "audio", data: "AA", format: "wav" },
-    { type: "refusal", text: "No." },
+    { type: "refusal", text: "No.", extra: { dialect: "chat", fields: { cache_control: { type: "ephemeral" } } } },
     { type: "other", extra: { dialect: "chat", fields: unknown } },
     { type: "other", extra: { dialect: "chat", fields: { type: "constructor" } } },
   ]);

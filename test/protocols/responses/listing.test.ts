@@ -161,7 +161,7 @@ const shapes: readonly (readonly [name: string, item: Item, wire: object])[] = [
       extra: { dialect: "responses", fields: { phase: "commentary" } },
       content: [
         { type: "text", text: "hi", annotations: [{ type: "file_path", fields: {} }] },
-        { type: "refusal", text: "no" },
+        { type: "refusal", text: "no", extra: { dialect: "responses", fields: { policy: "p1" } } },
       ],
     },
     {
@@ -171,7 +171,7 @@ const shapes: readonly (readonly [name: string, item: Item, wire: object])[] = [
       phase: "commentary",
       content: [
         { type: "output_text", text: "hi", annotations: [{ type: "file_path" }], logprobs: [] },
-        { type: "refusal", refusal: "no" },
+        { type: "refusal", refusal: "no", policy: "p1" },
       ],
     },
   ],

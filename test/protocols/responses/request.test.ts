@@ -250,7 +250,7 @@ test("items without a type are messages, and extra fields of this dialect are ke
         phase: "commentary",
         content: [
           { type: "output_text", text: "Hello", annotations: [], logprobs: [], parsed: { greeting: true } },
-          { type: "refusal", refusal: "No." },
+          { type: "refusal", refusal: "No.", policy: "p1" },
         ],
       },
     ],
@@ -263,7 +263,7 @@ test("items without a type are messages, and extra fields of this dialect are ke
       role: "assistant",
       content: [
         { type: "text", text: "Hello", extra: undefined },
-        { type: "refusal", text: "No." },
+        { type: "refusal", text: "No.", extra: { dialect: "responses", fields: { policy: "p1" } } },
       ],
       extra: { dialect: "responses", fields: { phase: "commentary" } },
     },

@@ -141,7 +141,7 @@ function writeOutput(item: ToolOutput, shown: unknown[]): string | unknown[] {
   const others = item.output.filter((part) => part.type !== "text" && part.type !== "refusal");
   if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${item.callId}:` });
   for (const part of others) shown.push(writePart(part));
-  return writeContent(texts.map((part) => (part.type === "text" ? part : { type: "text", text: part.text })));
+  return writeContent(texts.map(({ text, extra }) => ({ type: "text", text, extra })));
 }
 
 /** One plain text is written as a string: some servers know no other form. */
@@ -154,12 +154,12 @@ function writeContent(content: Content): string | unknown[] {
 }
 
 function writePart(part: Part): unknown {
-  const added = part.type === "refusal" ? undefined : fieldsOf(part.extra, "chat");
+  const added = fieldsOf(part.extra, "chat");
   switch (part.type) {
     case "text":
       return { ...added, type: "text", text: part.text };
     case "refusal":
-      return { type: "refusal", refusal: part.text };
+      return { ...added, type: "refusal", refusal: part.text };
     case "image":
       if (part.url === undefined) return { ...added, type: "file", file: { file_id: part.fileId } };
       return { ...added, type: "image_url", image_url: { url: part.url, detail: part.detail } };

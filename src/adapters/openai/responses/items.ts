@@ -85,7 +85,7 @@ function writeContent(content: Content, role: Role): string | readonly unknown[]
 
 /** What the assistant said is output, even when sent back. */
 function writePart(part: Part, role: Role): unknown {
-  const added = part.type === "refusal" ? undefined : fieldsOf(part.extra, "responses");
+  const added = fieldsOf(part.extra, "responses");
   switch (part.type) {
     case "text": {
       if (role !== "assistant") return { ...added, type: "input_text", text: part.text };
@@ -94,8 +94,8 @@ function writePart(part: Part, role: Role): unknown {
     }
     case "refusal":
       // Only an assistant refuses here; tool output is text.
-      if (role !== "assistant") return { type: "input_text", text: part.text };
-      return { type: "refusal", refusal: part.text };
+      if (role !== "assistant") return { ...added, type: "input_text", text: part.text };
+      return { ...added, type: "refusal", refusal: part.text };
     case "image":
       return { ...added, type: "input_image", image_url: part.url, file_id: part.fileId, detail: part.detail };
     case "audio":
