@@ -43,7 +43,10 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
       signal.throwIfAborted();
       if (state === "left") throw callerLeft();
       state = "settling";
-      if (!isStored) return memory?.keep(extend(place.path, toTurn(chain, turnRecord, place, answer)));
+      if (!isStored) {
+        const told = { ...place, input: place.base.concat(place.input) };
+        return memory?.keep(extend(place.path, toTurn(chain, turnRecord, told, answer)));
+      }
       const commit = toCommit(chain, turnRecord, place, answer, limits().maxTurnsPerThread);
       const kept = await store.commit({ ...commit, key: isBegun ? undefined : key, begun: isBegun });
       if (!kept) throw await whyNotStored(store, place);

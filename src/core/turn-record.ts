@@ -125,11 +125,11 @@ export function toUnthreadedTurn(
 export async function storeUnthreaded(
   store: Pick<SessionStore, "readSession" | "begin" | "end" | "deleteTurn">,
   turnRecord: TurnRecord,
-  { session, input }: Place,
+  { session, base, input }: Place,
   answer: Answer,
   begun: boolean,
 ): Promise<void> {
-  const lone = toUnthreadedTurn(turnRecord, input, answer);
+  const lone = toUnthreadedTurn(turnRecord, base.concat(input), answer);
   if (begun) await store.end(lone);
   else await store.begin(lone);
   // Checked last: what is stored before its session is deleted goes with it.

@@ -5,6 +5,8 @@ import { GatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import type { Caller, Gateway, Reply } from "../../src/core/gateway.ts";
 import type { Item } from "../../src/core/item.ts";
+import type { Path } from "../../src/core/place/path.ts";
+import type { Memory } from "../../src/core/place/place.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import type { Answer, Ask } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
@@ -113,6 +115,27 @@ test("a caller that shows its own history does not get the stored one in additio
   const { reply, seen } = await talk({ items: shown }, { hint: "user:u" });
   assert.equal(reply.about.history, "foreign");
   assert.deepEqual(seen, shown);
+});
+
+test("a history that a caller shows is remembered, even if its turn fails or is stored nowhere else", async () => {
+  const shown = [user("other"), assistant("yes"), user("two")];
+  const known = new Map<string, Path>();
+  const memory: Memory = { find: (id) => known.get(id), keep: (path) => known.set(path.tip!.id, path) };
+  const { talk } = createScene();
+  const { reply } = await talk({ items: shown, keep: "no" }, { hint: "user:u", memory });
+  const next = await talk({ items: [user("three")], keep: "no", previousId: reply.about.id }, { memory });
+  assert.deepEqual(next.seen, [...shown, assistant("answer 3"), user("three")]);
+
+  const broken = createScene(async function* () {
+    yield [{ type: "text", text: "no" }];
+    throw new Error("broken");
+  });
+  const failed = await broken.talk({ items: shown, keep: "yes" }, { hint: "user:u", memo: () => "{}" });
+  const { input } = (await broken.gateway.recall("ann", failed.reply.about.id))!;
+  assert.deepEqual(
+    input.map(({ item }) => item),
+    shown,
+  );
 });
 
 test("a response id continues exactly that turn, even twice, and the branches do not see each other", async () => {
