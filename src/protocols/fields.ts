@@ -103,6 +103,14 @@ export function readArray(fields: Fields, key: string): readonly unknown[] | und
   return read(fields, key, "an array", isArray);
 }
 
+/** The strings of a list. */
+export function readStrings(fields: Fields, key: string): readonly string[] | undefined {
+  return readArray(fields, key)?.map((value, index) => {
+    if (typeof value === "string") return value;
+    throw wrongType(`${pathOf(fields, key)}[${index}]`, "a string", value);
+  });
+}
+
 /** The objects of a list. */
 export function readObjects(fields: Fields, key: string): readonly Fields[] | undefined {
   return readArray(fields, key)?.map((value, index) => toFields(value, key, fields, index));
@@ -157,6 +165,13 @@ export function readCommonSettings(fields: Fields): Partial<Settings> {
     frequencyPenalty: readNumber(fields, "frequency_penalty", -2, 2),
     serviceTier: readString(fields, "service_tier"),
   };
+}
+
+/** How the events of a stream are padded; ours are not. */
+export function readStreamOptions(fields: Fields): Fields | undefined {
+  const options = readObject(fields, "stream_options");
+  if (options !== undefined) readBoolean(options, "include_obfuscation");
+  return options;
 }
 
 /** A function as both dialects describe it. */

@@ -119,6 +119,8 @@ function readCalls(message: Fields, known: Calls): readonly ToolCall[] {
 
 function readCall(call: Fields): ToolCall {
   const callId = requireName(call, "id");
+  // Many leave it out; what the call has says the same.
+  readString(call, "type");
   const extra = readExtra(call, knownOfCall, "chat");
   const custom = readObject(call, "custom");
   if (custom !== undefined) {

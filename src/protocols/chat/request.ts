@@ -7,7 +7,6 @@ import {
   isObject,
   missing,
   pathOf,
-  readArray,
   readBody,
   readBoolean,
   readChoice,
@@ -15,7 +14,9 @@ import {
   readInteger,
   readMetadata,
   readObject,
+  readStreamOptions,
   readString,
+  readStrings,
   requireName,
   requireObject,
   requireShortName,
@@ -58,7 +59,7 @@ export function readRequest(body: unknown, exposeReasoning: boolean): { readonly
     keep: store === undefined ? "in-session" : store ? "yes" : "no",
   };
   const wants: Wants = {
-    usage: readStreamOptions(fields, stream),
+    usage: readUsageOption(fields, stream),
     reasoning: asksForReasoning(fields) ?? exposeReasoning,
     functionCall: speaksOfFunctions(sent),
   };
@@ -113,7 +114,7 @@ const ownWords: OwnWords = {
 
 /** What would change the answer and cannot be honoured is refused rather than dropped. */
 function refuseUnanswerable(fields: Fields): void {
-  if (readArray(fields, "modalities")?.includes("audio")) {
+  if (readStrings(fields, "modalities")?.includes("audio")) {
     unsupported("modalities", "Audio answers are not available; ask for 'text'.");
   }
   if (readString(fields, "previous_response_id") !== undefined) {
@@ -124,8 +125,8 @@ function refuseUnanswerable(fields: Fields): void {
   }
 }
 
-function readStreamOptions(fields: Fields, stream: boolean): boolean {
-  const options = readObject(fields, "stream_options");
+function readUsageOption(fields: Fields, stream: boolean): boolean {
+  const options = readStreamOptions(fields);
   if (options === undefined) return false;
   if (!stream) {
     const why = "is only allowed when 'stream' is enabled. Set 'stream' to true or leave it out.";
@@ -175,10 +176,7 @@ function readStop(fields: Fields): readonly string[] | undefined {
       { param: path, wireCode: "array_above_max_length" },
     );
   }
-  return value.map((entry: unknown, index) => {
-    if (typeof entry === "string") return entry;
-    throw wrongType(`${path}[${index}]`, "a string", entry);
-  });
+  return readStrings(fields, "stop");
 }
 
 function readLogprobs(fields: Fields): number | undefined {

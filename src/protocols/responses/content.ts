@@ -4,6 +4,7 @@ import {
   type Fields,
   missing,
   pathOf,
+  readArray,
   readContent,
   readExtra,
   readString,
@@ -36,6 +37,7 @@ const partReaders: ReadonlyMap<string, (part: Fields) => Part> = new Map([
 function readText(part: Fields): Part {
   const text = requireString(part, "text");
   const annotations = readAnnotations(part);
+  readArray(part, "logprobs");
   const extra = readExtra(part, knownOfText, "responses");
   return { type: "text", text, ...(annotations.length > 0 && { annotations }), extra };
 }

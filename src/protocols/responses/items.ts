@@ -48,6 +48,8 @@ const readers: Readonly<Record<string, ReadItem>> = {
 /** Items that only this dialect knows, such as hosted tool calls, are kept for an adapter that speaks it. */
 function readItem(item: Fields, seal: Seal): Item | Reference {
   const type = readString(item, "type") ?? (isBareReference(item) ? "item_reference" : "message");
+  readString(item, "id");
+  readString(item, "status");
   const known = Object.hasOwn(readers, type) ? readers[type] : undefined;
   if (known !== undefined) return known(item, seal);
   requireName(item, "type");
@@ -67,6 +69,7 @@ function isBareReference(item: Fields): boolean {
 const roles: readonly Role[] = ["user", "assistant", "system", "developer"];
 
 function readMessage(item: Fields): Item {
+  readString(item, "phase");
   return {
     type: "message",
     role: readChoice(item, "role", roles) ?? missing(pathOf(item, "role")),

@@ -7,7 +7,6 @@ import {
   isObject,
   isPresent,
   missing,
-  readArray,
   readBody,
   readBoolean,
   readChoice,
@@ -15,7 +14,9 @@ import {
   readInteger,
   readMetadata,
   readObject,
+  readStreamOptions,
   readString,
+  readStrings,
   requireName,
   requireShortName,
   toFields,
@@ -42,7 +43,9 @@ export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; rea
   if (background && !store) {
     invalid("background", "'background' requires 'store': a response that is not stored cannot be retrieved later.");
   }
-  const input = readInput(fields, previousId ?? conversationId, seal);
+  readStreamOptions(fields);
+  const hasPrompt = readObject(fields, "prompt") !== undefined;
+  const input = readInput(fields, hasPrompt || (previousId ?? conversationId) !== undefined, seal);
   const settings = readSettings(fields, input.items);
   const ask: Ask = {
     model,
@@ -63,7 +66,7 @@ export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; rea
 }
 
 /** A string is a user message. Only a request that continues something or has a prompt may have none. */
-function readInput(fields: Fields, continued: string | undefined, seal: Seal): Pick<Ask, "items" | "compacts"> {
+function readInput(fields: Fields, mayBeEmpty: boolean, seal: Seal): Pick<Ask, "items" | "compacts"> {
   const input = fields.values["input"];
   if (typeof input === "string") return { items: [{ type: "message", role: "user", content: input }] };
   if (Array.isArray(input) && isTrigger(input.at(-1))) {
@@ -73,7 +76,7 @@ function readInput(fields: Fields, continued: string | undefined, seal: Seal): P
   if (isPresent(fields, "input") && !Array.isArray(input)) throw wrongType("input", "a string or an array", input);
   const items = readItems(fields, "input", seal);
   if (items !== undefined) return { items };
-  if (continued !== undefined || readObject(fields, "prompt") !== undefined) return { items: [] };
+  if (mayBeEmpty) return { items: [] };
   if (isPresent(fields, "messages")) missing("input", " A request with 'messages' goes to /v1/chat/completions.");
   missing("input", " One of 'input', 'previous_response_id', 'conversation' or 'prompt' must be provided.");
 }
@@ -125,10 +128,7 @@ function readSettings(fields: Fields, items: Ask["items"]): Settings {
 
 /** Unknown values are allowed: they are for an adapter of the same dialect. */
 function readInclude(fields: Fields): readonly string[] {
-  return (readArray(fields, "include") ?? []).map((value, index) => {
-    if (typeof value === "string") return value;
-    throw wrongType(`include[${index}]`, "a string", value);
-  });
+  return readStrings(fields, "include") ?? [];
 }
 
 const ownWords: OwnWords = {
