@@ -155,6 +155,15 @@ export function readExtra(fields: Fields, known: ReadonlySet<string>, dialect: D
   return others && { dialect, fields: others };
 }
 
+/** The same for a part that is an object within an object: what is unknown in the inner one stays in it. */
+export function readNestedExtra(inner: Fields, known: ReadonlySet<string>, dialect: Dialect): Extra | undefined {
+  const { within: part, key } = inner;
+  const outside = part && readOthers(part, new Set(["type", key]));
+  const inside = readOthers(inner, known);
+  if (outside === undefined && inside === undefined) return undefined;
+  return { dialect, fields: { ...outside, ...(inside && { [key]: inside }) } };
+}
+
 /** The settings that both dialects have, with the same names and bounds. */
 export function readCommonSettings(fields: Fields): Partial<Settings> {
   return {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { writeRequest } from "../../src/adapters/openai/chat/request.ts";
 import { GatewayError } from "../../src/core/errors.ts";
-import type { Item } from "../../src/core/item.ts";
+import type { Extra, Item } from "../../src/core/item.ts";
 import type { Settings, Turn } from "../../src/core/turn.ts";
 
 const hello: Item = { type: "message", role: "user", content: "Hello" };
@@ -261,7 +261,8 @@ test("extra fields of a tool message and of its texts are sent, unless they are 
   assert.deepEqual(messages(call, given("responses")).at(-1), { role: "tool", tool_call_id: "call_1", content: "2" });
 });
 
-test("every kind of content part is sent", () => {
+test("every kind of content part is sent, with its extra fields", () => {
+  const added = (fields: Extra["fields"]): Extra => ({ dialect: "chat", fields });
   assert.deepEqual(
     messages(
       {
@@ -269,9 +270,19 @@ test("every kind of content part is sent", () => {
         role: "user",
         content: [
           { type: "text", text: "Look", extra: { dialect: "chat", fields: { cache_control: { type: "ephemeral" } } } },
-          { type: "image", url: "data:image/png;base64,AA==", detail: "low" },
-          { type: "audio", data: "AA==", format: "wav" },
-          { type: "file", data: "data:application/pdf;base64,AA==", name: "a.pdf" },
+          {
+            type: "image",
+            url: "data:image/png;base64,AA==",
+            detail: "low",
+            extra: added({ image_url: { format: "png" } }),
+          },
+          { type: "audio", data: "AA==", format: "wav", extra: added({ input_audio: { rate: 8_000 } }) },
+          {
+            type: "file",
+            data: "data:application/pdf;base64,AA==",
+            name: "a.pdf",
+            extra: added({ file: { pages: 2 } }),
+          },
           { type: "file", fileId: "file-1" },
           { type: "image", fileId: "file-2" },
           { type: "other", extra: { dialect: "chat", fields: { type: "video_url", video_url: { url: "v" } } } },
@@ -292,9 +303,9 @@ test("every kind of content part is sent", () => {
         role: "user",
         content: [
           { cache_control: { type: "ephemeral" }, type: "text", text: "Look" },
-          { type: "image_url", image_url: { url: "data:image/png;base64,AA==", detail: "low" } },
-          { type: "input_audio", input_audio: { data: "AA==", format: "wav" } },
-          { type: "file", file: { file_data: "data:application/pdf;base64,AA==", filename: "a.pdf" } },
+          { type: "image_url", image_url: { format: "png", url: "data:image/png;base64,AA==", detail: "low" } },
+          { type: "input_audio", input_audio: { rate: 8_000, data: "AA==", format: "wav" } },
+          { type: "file", file: { pages: 2, file_data: "data:application/pdf;base64,AA==", filename: "a.pdf" } },
           { type: "file", file: { file_id: "file-1" } },
           { type: "file", file: { file_id: "file-2" } },
           { type: "video_url", video_url: { url: "v" } },

@@ -246,7 +246,12 @@ test("every kind of content part is sent, and extra fields of this dialect witho
         content: [
           { type: "text", text: "Look", extra: { dialect: "chat", fields: { cache_control: {} } } },
           { type: "image", fileId: "file-1", detail: "low" },
-          { type: "audio", data: "AA==", format: "wav" },
+          {
+            type: "audio",
+            data: "AA==",
+            format: "wav",
+            extra: { dialect: "responses", fields: { input_audio: { rate: 8 } } },
+          },
           { type: "file", url: "https://example.com/a.pdf", name: "a.pdf" },
           { type: "file", data: "data:application/pdf;base64,AA==" },
           { type: "other", extra: { dialect: "responses", fields: { type: "computer_screenshot" } } },
@@ -278,7 +283,7 @@ test("every kind of content part is sent, and extra fields of this dialect witho
         content: [
           { type: "input_text", text: "Look" },
           { type: "input_image", file_id: "file-1", detail: "low" },
-          { type: "input_audio", input_audio: { data: "AA==", format: "wav" } },
+          { type: "input_audio", input_audio: { rate: 8, data: "AA==", format: "wav" } },
           { type: "input_file", file_url: "https://example.com/a.pdf", filename: "a.pdf" },
           { type: "input_file", file_data: "data:application/pdf;base64,AA==" },
           { type: "computer_screenshot" },

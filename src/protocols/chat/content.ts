@@ -6,6 +6,7 @@ import {
   pathOf,
   readContent as read,
   readExtra,
+  readNestedExtra,
   readString,
   requireName,
   requireObject,
@@ -48,7 +49,7 @@ function readImage(part: Fields): Part {
     type: "image",
     url: requireName(image, "url"),
     detail: readString(image, "detail"),
-    extra: readExtra(part, knownOfImage, "chat"),
+    extra: readNestedExtra(image, knownOfImage, "chat"),
   };
 }
 
@@ -58,7 +59,7 @@ function readAudio(part: Fields): Part {
     type: "audio",
     data: requireName(audio, "data"),
     format: requireName(audio, "format"),
-    extra: readExtra(part, knownOfAudio, "chat"),
+    extra: readNestedExtra(audio, knownOfAudio, "chat"),
   };
 }
 
@@ -72,7 +73,7 @@ function readFile(part: Fields): Part {
     fileId,
     data: content,
     name: readString(file, "filename"),
-    extra: readExtra(part, knownOfFile, "chat"),
+    extra: readNestedExtra(file, knownOfFile, "chat"),
   };
 }
 
@@ -97,6 +98,6 @@ function keepPart(part: Fields): Part {
 
 const knownOfText = new Set(["type", "text"]);
 const knownOfRefusal = new Set(["type", "refusal"]);
-const knownOfImage = new Set(["type", "image_url"]);
-const knownOfAudio = new Set(["type", "input_audio"]);
-const knownOfFile = new Set(["type", "file"]);
+const knownOfImage = new Set(["url", "detail"]);
+const knownOfAudio = new Set(["data", "format"]);
+const knownOfFile = new Set(["file_id", "file_data", "filename"]);

@@ -7,6 +7,7 @@ import {
   readArray,
   readContent,
   readExtra,
+  readNestedExtra,
   readString,
   requireName,
   requireObject,
@@ -60,7 +61,7 @@ function readAudio(part: Fields): Part {
     type: "audio",
     data: requireString(audio, "data"),
     format: requireName(audio, "format"),
-    extra: readExtra(part, knownOfAudio, "responses"),
+    extra: readNestedExtra(audio, knownOfAudio, "responses"),
   };
 }
 
@@ -97,5 +98,5 @@ export function leafOf(part: Part): string {
 const knownOfText = new Set(["type", "text", "annotations", "logprobs", "parsed"]);
 const knownOfRefusal = new Set(["type", "refusal"]);
 const knownOfImage = new Set(["type", "image_url", "file_id", "detail"]);
-const knownOfAudio = new Set(["type", "input_audio"]);
+const knownOfAudio = new Set(["data", "format"]);
 const knownOfFile = new Set(["type", "file_id", "file_data", "file_url", "filename"]);

@@ -2,6 +2,7 @@
 import type { OutputItem } from "../../core/event.ts";
 import { toAddress } from "../../core/conversation/address.ts";
 import { type Annotation, fieldsOf, type Item, type Message, type Part } from "../../core/item.ts";
+import { isObject } from "../fields.ts";
 import { toWireAnnotation } from "./annotations.ts";
 import { toLogprobs } from "./logprobs.ts";
 import { ownIdOf, toWireOther } from "./other.ts";
@@ -134,8 +135,11 @@ function toInputPart(part: Part): readonly object[] {
       const { url: image_url, fileId: file_id, detail = "auto" } = part;
       return [{ ...added, type: "input_image", detail, image_url, file_id }];
     }
-    case "audio":
-      return [{ ...added, type: "input_audio", input_audio: { data: part.data, format: part.format } }];
+    case "audio": {
+      const inside = added?.["input_audio"];
+      const { data, format } = part;
+      return [{ ...added, type: "input_audio", input_audio: { ...(isObject(inside) && inside), data, format } }];
+    }
     case "file": {
       const { fileId: file_id, name: filename, data: file_data, url: file_url } = part;
       return [{ ...added, type: "input_file", file_id, filename, file_data, file_url }];

@@ -88,16 +88,17 @@ test("every role is read, and names and unknown fields stay with their message",
   );
 });
 
-test("texts, images, files, sounds, refusals and unknown parts are read", () => {
+test("texts, images, files, sounds, refusals and unknown parts are read, with all their fields", () => {
+  const chat = (fields: object) => ({ dialect: "chat", fields });
   const unknown = { type: "hologram", depth: 3 };
   const [message] = read({
     role: "user",
     content: [
       { type: "text", text: "Look", cache_control: { type: "ephemeral" }, annotations: null },
-      { type: "image_url", image_url: { url: "data:image/png;base64,AA", detail: "low" } },
-      { type: "file", file: { file_data: "data:application/pdf;base64,AA", filename: "a.pdf" } },
+      { type: "image_url", image_url: { url: "data:image/png;base64,AA", detail: "low", format: "png" }, uuid: "u" },
+      { type: "file", file: { file_data: "data:application/pdf;base64,AA", filename: "a.pdf", format: "pdf" } },
       { type: "file", file: { file_id: "file_1", file_data: null } },
-      { type: "input_audio", input_audio: { data: "AA", format: "wav" } },
+      { type: "input_audio", input_audio: { data: "AA", format: "wav", rate: 8_000 } },
       { type: "refusal", refusal: "No.", cache_control: { type: "ephemeral" } },
       unknown,
       { type: "constructor" },
@@ -106,10 +107,15 @@ test("texts, images, files, sounds, refusals and unknown parts are read", () => 
   assert.ok(message?.type === "message");
   assert.deepEqual(message.content, [
     { type: "text", text: "Look", extra: { dialect: "chat", fields: { cache_control: { type: "ephemeral" } } } },
-    { type: "image", url: "data:image/png;base64,AA", detail: "low" },
-    { type: "file", data: "data:application/pdf;base64,AA", name: "a.pdf" },
+    {
+      type: "image",
+      url: "data:image/png;base64,AA",
+      detail: "low",
+      extra: chat({ uuid: "u", image_url: { format: "png" } }),
+    },
+    { type: "file", data: "data:application/pdf;base64,AA", name: "a.pdf", extra: chat({ file: { format: "pdf" } }) },
     { type: "file", fileId: "file_1" },
-    { type: "audio", data: "AA", format: "wav" },
+    { type: "audio", data: "AA", format: "wav", extra: chat({ input_audio: { rate: 8_000 } }) },
     { type: "refusal", text: "No.", extra: { dialect: "chat", fields: { cache_control: { type: "ephemeral" } } } },
     { type: "other", extra: { dialect: "chat", fields: unknown } },
     { type: "other", extra: { dialect: "chat", fields: { type: "constructor" } } },

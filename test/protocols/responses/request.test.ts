@@ -297,7 +297,7 @@ test("images, files, sounds and unknown parts are read", () => {
       { type: "input_image", file_id: "file_1" },
       { type: "input_file", file_data: "data:application/pdf;base64,AA", filename: "a.pdf" },
       { type: "input_file", file_url: "https://example.com/a.pdf" },
-      { type: "input_audio", input_audio: { data: "AA", format: "wav" } },
+      { type: "input_audio", input_audio: { data: "AA", format: "wav", rate: 8_000 } },
       { type: "text", text: "cited", annotations: [citation] },
       unknown,
     ]),
@@ -308,7 +308,12 @@ test("images, files, sounds and unknown parts are read", () => {
     { type: "image", fileId: "file_1" },
     { type: "file", data: "data:application/pdf;base64,AA", name: "a.pdf" },
     { type: "file", url: "https://example.com/a.pdf" },
-    { type: "audio", data: "AA", format: "wav" },
+    {
+      type: "audio",
+      data: "AA",
+      format: "wav",
+      extra: { dialect: "responses", fields: { input_audio: { rate: 8_000 } } },
+    },
     { type: "text", text: "cited", annotations: [{ type: "url_citation", fields: { url: "u" } }] },
     { type: "other", extra: { dialect: "responses", fields: unknown } },
   ]);

@@ -10,7 +10,7 @@ import {
   type ToolOutput,
 } from "../../../core/item.ts";
 import { refusePart } from "../../failures.ts";
-import type { JsonObject } from "../../json.ts";
+import { type JsonObject, objectAt } from "../../json.ts";
 
 interface AssistantMessage {
   readonly role: "assistant";
@@ -155,6 +155,7 @@ function writeContent(content: Content): string | unknown[] {
 
 function writePart(part: Part): unknown {
   const added = fieldsOf(part.extra, "chat");
+  const addedTo = (key: string) => objectAt(added ?? {}, key);
   switch (part.type) {
     case "text":
       return { ...added, type: "text", text: part.text };
@@ -162,9 +163,17 @@ function writePart(part: Part): unknown {
       return { ...added, type: "refusal", refusal: part.text };
     case "image":
       if (part.url === undefined) return { ...added, type: "file", file: { file_id: part.fileId } };
-      return { ...added, type: "image_url", image_url: { url: part.url, detail: part.detail } };
+      return {
+        ...added,
+        type: "image_url",
+        image_url: { ...addedTo("image_url"), url: part.url, detail: part.detail },
+      };
     case "audio":
-      return { ...added, type: "input_audio", input_audio: { data: part.data, format: part.format } };
+      return {
+        ...added,
+        type: "input_audio",
+        input_audio: { ...addedTo("input_audio"), data: part.data, format: part.format },
+      };
     case "file":
       if (part.fileId === undefined && part.data === undefined) {
         throw new GatewayError(
@@ -176,7 +185,7 @@ function writePart(part: Part): unknown {
       return {
         ...added,
         type: "file",
-        file: { file_id: part.fileId, file_data: part.data, filename: part.name },
+        file: { ...addedTo("file"), file_id: part.fileId, file_data: part.data, filename: part.name },
       };
     case "other":
       return added ?? refusePart(part);

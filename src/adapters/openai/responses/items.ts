@@ -11,7 +11,7 @@ import {
 } from "../../../core/item.ts";
 import { writeAnnotation } from "../annotations.ts";
 import { refusePart } from "../../failures.ts";
-import { type JsonObject, parseJson } from "../../json.ts";
+import { type JsonObject, objectAt, parseJson } from "../../json.ts";
 
 export function writeItems(items: readonly Item[]): readonly unknown[] {
   return items.flatMap((item) => writeItem(item) ?? []);
@@ -98,8 +98,10 @@ function writePart(part: Part, role: Role): unknown {
       return { ...added, type: "refusal", refusal: part.text };
     case "image":
       return { ...added, type: "input_image", image_url: part.url, file_id: part.fileId, detail: part.detail };
-    case "audio":
-      return { ...added, type: "input_audio", input_audio: { data: part.data, format: part.format } };
+    case "audio": {
+      const { data, format } = part;
+      return { ...added, type: "input_audio", input_audio: { ...objectAt(added ?? {}, "input_audio"), data, format } };
+    }
     case "file":
       return {
         ...added,
