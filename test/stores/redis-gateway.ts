@@ -112,8 +112,11 @@ export function describeGateway(server: () => RedisServer): void {
     const doctor = await portico(folder, "doctor", "--offline");
     assert.match(
       doctor.printed,
-      /warning {2}store: redis:\/\/127\.0\.0\.1:\d+\/0\?prefix=cli, schema version 1; .*appendonly/,
+      /warning {2}store: redis:\/\/127\.0\.0\.1:\d+\/0\?prefix=cli, schema version 2; .*appendonly/,
     );
+    await server().ask("SET", "{cli}:version", "1");
+    const older = await portico(folder, "doctor", "--offline");
+    assert.match(older.printed, /prefix=cli, schema version 1, upgraded to 2 at the next start; /);
     configure(url.replace("://", "://me:hunter2@"));
     const checked = await portico(folder, "check");
     assert.match(checked.printed, /"store": "redis:\/\/\*\*\*@127/);

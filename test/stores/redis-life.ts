@@ -491,12 +491,23 @@ export function describeOpening(server: () => RedisServer): void {
     });
 
     test("refuses what a newer release wrote, and leaves it unchanged", async () => {
-      await server().ask("SET", "{newer}:version", "2");
+      await server().ask("SET", "{newer}:version", "3");
       await assert.rejects(createRedisStore({ url: server().url("newer") }), {
         code: "store_unavailable",
-        message: /schema version 2, and this release knows versions up to 1\. Start the newer release/,
+        message: /schema version 3, and this release knows versions up to 2\. Start the newer release/,
       });
       assert.equal(await server().ask("KEYS", "{newer}*"), "*1\r\n$15\r\n{newer}:version\r\n");
+    });
+
+    test("takes over what an older release wrote, and marks it so that the older one refuses it", async (context) => {
+      const url = server().url("older");
+      const older = await open(context, { url });
+      const [turn] = await keepThread(older, 1);
+      await older.close();
+      await server().ask("SET", "{older}:version", "1");
+      const store = await open(context, { url });
+      assert.equal((await store.findSession("alice", "hint"))?.tip, turn!.id);
+      assert.equal(await server().ask("GET", "{older}:version"), "$1\r\n2\r\n");
     });
 
     test("continues an archive that was partly imported, and its sessions continue", async (context) => {

@@ -53,6 +53,10 @@ function tooNew(store: string, version: number, newest: number): Finding {
   return problem(text, "start the newer release that wrote it");
 }
 
+function describeVersion(version: number, newest: number): string {
+  return `schema version ${version}${version < newest ? `, upgraded to ${newest} at the next start` : ""}`;
+}
+
 /** The first of the file, its companions and its folder that this user may not access. */
 function findClosed(file: string): { readonly path: string; readonly code: string } | undefined {
   const files = ["", "-wal", "-shm", "-gateway"].map((ending) => file + ending);
@@ -73,7 +77,8 @@ async function judgeRedis(url: string): Promise<Finding> {
   try {
     const { shown, version, newest, losses } = await inspectRedis(url);
     if (version !== undefined && version > newest) return tooNew(shown, version, newest);
-    const text = version === undefined ? `${shown}, created at the first start` : `${shown}, schema version ${version}`;
+    const age = version === undefined ? "created at the first start" : describeVersion(version, newest);
+    const text = `${shown}, ${age}`;
     return losses.length === 0 ? ok(text) : warning(text, losses.join(" "));
   } catch (thrown) {
     return problem(messageOf(thrown));
@@ -97,9 +102,8 @@ function judgeFile(file: string, bytes: number): Finding {
       const remedy = "stop the gateway, save what can be read with `portico sessions export`, or restore a backup";
       return problem(`${file} is damaged: ${String(fault)}`, remedy);
     }
-    const age = version < newestVersion ? `, upgraded to ${newestVersion} at the next start` : "";
     const read = fault === undefined ? "too large to be checked here" : "intact";
-    return ok(`${file}, ${formatBytes(bytes)}, schema version ${version}${age}, ${read}`);
+    return ok(`${file}, ${formatBytes(bytes)}, ${describeVersion(version, newestVersion)}, ${read}`);
   } finally {
     database.close();
   }

@@ -4,8 +4,11 @@ import { GatewayError } from "../../core/errors.ts";
 import { type Reply, type Script, toTexts } from "./script.ts";
 import * as scripts from "./scripts.ts";
 
-/** The version that this program reads and writes. */
-export const newestVersion = 1;
+/**
+ * The version that this program reads and writes. Version 2 has sets of a turn's followers, which a release that knows
+ * only version 1 would neither read nor remove. A store of version 1 has none, so only its mark changes.
+ */
+export const newestVersion = 2;
 
 /**
  * Marks a new store, and creates those of the named secrets that it lacks. Returns how many changes there were, and the

@@ -2,13 +2,16 @@
 import { plain, write } from "../script.ts";
 
 /**
- * Creates what is missing: the version, and the secrets that are named, each followed by its value then. Returns the
- * version, the count of changes and the secrets; of another version only that. A Redis that is full refuses to set even
- * what is there, and then nothing could be deleted.
+ * Creates what is missing: the version, and the secrets that are named, each followed by its value then; marks a store
+ * of an older version. Returns the version, the count of changes and the secrets; of a newer version only that. A Redis
+ * that is full refuses to set even what is there, and then nothing could be deleted.
  */
 export const prepare = plain(String.raw`
-if call('EXISTS', P .. 'version') == 0 then call('SET', P .. 'version', ARGV[1]) end
 local version = call('GET', P .. 'version')
+if not version or version == '1' then
+  call('SET', P .. 'version', ARGV[1])
+  version = ARGV[1]
+end
 if version ~= ARGV[1] then return { version } end
 local found = { version, call('GET', P .. 'changes') or '0' }
 for at = 2, #ARGV, 2 do
