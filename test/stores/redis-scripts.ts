@@ -105,6 +105,13 @@ export function describeScripts(server: () => RedisServer): void {
       assert.match(await run("using", scripts.removeLeaves, "", first!.id), /^\*3\r\n:1\r\n:1\r\n/);
     });
 
+    test("do not note what an older connection tells to be in use", async () => {
+      await run("late", scripts.renew, "gateway:2", "10000");
+      await run("late", scripts.tellUse, "gateway:2", '["resp_2"]');
+      assert.match(await run("late", scripts.tellUse, "gateway:1", '["resp_1"]'), /^-NOLEASE /);
+      assert.equal(await server().ask("HGET", "{late}:used", "gateway"), '$10\r\n["resp_2"]\r\n');
+    });
+
     test("list no more of a turn's followers than the next one can afford, and find them all", async (context) => {
       const store = await open(context, "many");
       const lengths = async (id: string) => {

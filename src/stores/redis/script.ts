@@ -40,6 +40,7 @@ export const change = (text: string) => toScript(prefix, fence, tree, growth, re
 /** For what Redis runs even when out of memory. */
 const allowed = "#!lua flags=allow-oom";
 export const evenWhenFull = (text: string) => toScript(allowed, prefix, text);
+export const fencedEvenWhenFull = (text: string) => toScript(allowed, prefix, fence, text);
 /** What frees memory must work when there is none. */
 export const release = (text: string) => toScript(allowed, prefix, fence, tree, growth, removal, text);
 

@@ -1,5 +1,5 @@
 /** The Lua of what running turns continue, which each gateway tells the others. */
-import { evenWhenFull, look } from "../script.ts";
+import { fencedEvenWhenFull, look } from "../script.ts";
 
 /** What running turns of all gateways continue. One that is gone could not forget its own. */
 export const usedIds = String.raw`
@@ -16,8 +16,8 @@ local function usedIds()
 end
 `;
 
-/** A gateway's ids, as a JSON array, in place of those that it told before. It shows its lease, too. */
-export const tellUse = evenWhenFull(String.raw`
+/** A gateway's ids, as a JSON array, in place of those that it told before. */
+export const tellUse = fencedEvenWhenFull(String.raw`
 local gateway = string.match(ARGV[1], '^(.+):%d+$')
 if ARGV[2] == '[]' then call('HDEL', P .. 'used', gateway) else call('HSET', P .. 'used', gateway, ARGV[2]) end
 return 1
