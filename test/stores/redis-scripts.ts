@@ -137,6 +137,11 @@ export function describeScripts(server: () => RedisServer): void {
         (await lengths(root!.id)).map((length) => length >= 1_000),
         [true, true],
       );
+      const countOthers = async () => Number((await server().ask("SCARD", `{many}:tc:${root!.id}`)).slice(1));
+      const others = await countOthers();
+      assert.match(await run("many", scripts.deleteTurn, "", "alice", root!.id, "_shown", "10"), /:0\r\n$/);
+      assert.equal(await countOthers(), others - 10);
+      assert.ok(await store.findTurn("alice", root!.id));
       assert.ok(await store.deleteTurn("alice", root!.id));
       assert.equal(await server().ask("EXISTS", `{many}:tc:${root!.id}`, `{many}:tf:${root!.id}`), ":0\r\n");
       for (const turn of [children[1]!, children[298]!])

@@ -7,14 +7,20 @@ import { listSessionless, walkSessionless } from "./sessionless.ts";
 import { type Script, inParts, toList, toTexts } from "./script.ts";
 import * as scripts from "./scripts.ts";
 
-/** What a caller deletes is invisible at once, and gone when the promise resolves; the error says if it is only the first. */
+/**
+ * What a caller deletes is invisible at once, and gone when the promise resolves; the error says if it is only the first.
+ * Only a turn that very many follow is found until the last of them has moved.
+ */
 export function createDeletion(access: Access): Pick<TurnWriter, "deleteTurn" | "deleteBelow" | "deleteSession"> {
   return {
     async deleteTurn(owner, turnId) {
-      const [changes, changed] = toList(await access.write(scripts.deleteTurn, [owner, turnId, shownSuffix]));
-      if (changes === undefined) return false;
-      access.noteChange(changes, toTexts(changed));
-      return true;
+      const args = [owner, turnId, shownSuffix, String(maxRemovedTurns)];
+      for (;;) {
+        const [changes, changed, isGone] = toList(await access.write(scripts.deleteTurn, args));
+        if (changes === undefined) return false;
+        access.noteChange(changes, toTexts(changed));
+        if (isGone === 1) return true;
+      }
     },
     async deleteBelow(owner, turnId) {
       const below = (await listSessionless(access, owner, turnId)).slice(1).toReversed();

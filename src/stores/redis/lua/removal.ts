@@ -2,20 +2,30 @@
 import { look, release } from "../script.ts";
 import { usedIds } from "./uses.ts";
 
+/** Of many turns that follow it, at most a number move in one call. Returns whether the turn is gone, too. */
 export const deleteTurn = release(String.raw`
 local id = ARGV[3]
 local turn = findOwn(id, ARGV[2])
 if not turn then return false end
 local parent = turn[PARENT]
-local takesShown = false
+local heir, takesShown = parent, false
 if parent ~= '' and parent == id .. ARGV[4] then
   local c, f = unpack(call('HMGET', turnKey(parent), 'c', 'f'))
   takesShown = (c == turn[NUMBER] and not f) or (f == turn[NUMBER] and not c)
 end
-local changed = {}
-removeTurn(id, parent, changed)
-if takesShown then removeTurn(parent, readTurn(parent)[PARENT], changed) end
-return { call('INCR', P .. 'changes'), changed }
+if takesShown then heir = readTurn(parent)[PARENT] end
+local changed, moving = {}, {}
+for _, field in ipairs({ 'c', 'f' }) do
+  local numbers = call('SPOP', otherChildrenKey(id, field), tonumber(ARGV[5]) - #moving)
+  for _, number in ipairs(numbers) do moving[#moving + 1] = idOf(number) end
+end
+if #moving > 0 then
+  moveTurns(moving, heir, changed)
+  return { call('INCR', P .. 'changes'), changed, 0 }
+end
+removeTurn(id, heir, changed)
+if takesShown then removeTurn(parent, heir, changed) end
+return { call('INCR', P .. 'changes'), changed, 1 }
 `);
 
 export const markSession = release(String.raw`

@@ -290,17 +290,22 @@ end
 
 /** How turns and sessions are deleted. */
 export const removal = String.raw`
--- Whoever followed it follows the heir now, or nobody. The ids of all that changed are put into the list.
+-- These turns follow the heir from now on, or nobody. The ids of all that changed are put into the list.
+local function moveTurns(ids, heir, changed)
+  for _, id in ipairs(ids) do
+    local turn = readTurn(id)
+    turn[PARENT], turn[GAP] = heir, 1
+    call('HSET', turnKey(id), 'm', cjson.encode(turn))
+    countEnd(link(id, turn), -1)
+    changed[#changed + 1] = id
+  end
+end
+
+-- Whoever followed it follows the heir now, or nobody.
 local function removeTurn(id, heir, changed)
   local turn = readTurn(id)
   displace(id, turn)
-  for _, childId in ipairs(childrenOf(id)) do
-    local child = readTurn(childId)
-    child[PARENT], child[GAP] = heir, 1
-    call('HSET', turnKey(childId), 'm', cjson.encode(child))
-    countEnd(link(childId, child), -1)
-    changed[#changed + 1] = childId
-  end
+  moveTurns(childrenOf(id), heir, changed)
   for name in string.gmatch(call('HGET', turnKey(id), 'k') or '', '%S+') do
     local kept = call('GET', P .. 'k:' .. name)
     if kept and cjson.decode(kept)[2] == id then
