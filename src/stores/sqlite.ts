@@ -48,12 +48,12 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
   const lookup = createCommitLookup(access);
   const ends = createEnds(access);
   const removal = createRemoval(access, ends);
-  const removeTurn = createTurnRemoval(access, removal);
+  const turnRemoval = createTurnRemoval(access, removal);
   let unlock: (() => void) | undefined;
   return {
     ...createSearch(access, lookup),
-    ...createTurnWriter(access, lookup, removal, ends, removeTurn),
-    ...createDeletion(access, removal, removeTurn),
+    ...createTurnWriter(access, lookup, removal, ends, turnRemoval),
+    ...createDeletion(access, removal, turnRemoval),
     prune: createPrune(access, removal, ends),
     ...createConversations(access, removal),
     ...createArchive(access),

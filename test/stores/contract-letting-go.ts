@@ -66,6 +66,19 @@ export function describeDeletion(it: It): void {
     assert.equal((await store.findSession("alice", "another"))?.tip, undefined);
   });
 
+  it("deletes a turn that hundreds follow with the history shown before it, and keeps all of them", async (store) => {
+    const first = await keepSession(store, {});
+    const id = newTurnId();
+    const [shown, turn] = makePair({ id: `${id}_shown`, session: first.session, parent: first.id });
+    assert.equal(await store.commit({ turns: [shown, { ...turn, id }] }), true);
+    const followers = Array.from({ length: 300 }, () => makeTurn({ session: first.session, parent: id }));
+    await Promise.all(followers.map((each) => store.commit({ turns: [each] })));
+    assert.equal(await store.deleteTurn("alice", id), true);
+    for (const gone of [id, shown.id]) assert.equal(await store.findTurn("alice", gone), undefined);
+    const found = await Promise.all(followers.map((each) => store.findTurn("alice", each.id)));
+    assert.ok(found.every((each) => each?.parent === first.id && each.gap === true));
+  });
+
   it("moves a session's tip to the parent of the deleted turn, and to nothing from a root", async (store) => {
     const [first, second] = await keepThread(store, 2);
     await store.deleteTurn("alice", second!.id);

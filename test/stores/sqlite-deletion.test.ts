@@ -47,6 +47,21 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
+  test("has a turn that hundreds follow until they have moved in short steps", async () => {
+    const store = createSqliteStore({ file: newFile() });
+    const [root] = await keepLoose(store, 1, new Date());
+    const followers = Array.from({ length: 250 }, () => makeTurn({ parent: root!.id }));
+    await Promise.all(followers.map((turn) => store.commit({ turns: [turn] })));
+    const deleted = store.deleteTurn("alice", root!.id);
+    // It is stored together with the first step.
+    await store.commit({ turns: [makeTurn({})] });
+    const found = await Promise.all(followers.map(({ id }) => store.findTurn("alice", id)));
+    assert.equal(found.filter((turn) => turn?.parent === undefined).length, 200);
+    assert.equal(await deleted, true);
+    assert.equal(await store.findTurn("alice", root!.id), undefined);
+    await store.close();
+  });
+
   test("releases the space of a large session gradually, while other turns are stored", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });

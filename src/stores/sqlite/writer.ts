@@ -3,7 +3,7 @@ import { toAbandoned } from "../../core/frame/replay.ts";
 import type { Commit, IdempotencyKey, TurnWriter } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";
 import { type CommitLookup, judge, remainingSession, toRemainingPlace } from "../verdict.ts";
-import type { RemoveTurn } from "./deletion.ts";
+import type { TurnRemoval } from "./deletion.ts";
 import type { Ends } from "./ends.ts";
 import type { Access } from "./access.ts";
 import type { Removal } from "./removal.ts";
@@ -20,7 +20,7 @@ export function createTurnWriter(
   lookup: CommitLookup,
   removal: Removal,
   ends: Ends,
-  removeTurn: RemoveTurn,
+  { removeTurn }: Pick<TurnRemoval, "removeTurn">,
 ): Pick<TurnWriter, "commit" | "begin" | "end" | "endRunning"> {
   const { group, recent, now, hashHint, hashKey } = access;
   const statements = prepareTurnWriter(access);
