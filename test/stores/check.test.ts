@@ -207,6 +207,12 @@ describe("the file of an open SQLite store", () => {
     await store.close();
   });
 
+  test("is refused with a hint at the files beside it when one of them cannot be opened", () => {
+    const file = newFile();
+    mkdirSync(`${file}-shm`, { recursive: true });
+    assert.throws(() => createSqliteStore({ file }), /cannot be opened: .*the files beside it whose names begin with/);
+  });
+
   const isRoot = process.getuid?.() === 0;
   test(
     "is refused when it is read-only, and nothing is created beside it",
@@ -218,7 +224,7 @@ describe("the file of an open SQLite store", () => {
       chmodSync(file, 0o400);
       assert.throws(
         () => createSqliteStore({ file }),
-        /cannot be opened: EACCES.*may read and write it and its folder/,
+        /cannot be opened: EACCES.*may read and write it, .* and its folder/,
       );
       assert.deepEqual(readdirSync(dirname(file)), ["sessions.db"]);
     },

@@ -42,7 +42,8 @@ const remedies = new Map<number | undefined, string>([
   [primary.full, "Make room on its disk, or name another file for the session store."],
   [primary.diskFails, "Check that it is a file, and that its disk is neither full nor failing."],
 ]);
-const usualRemedy = "Check that the gateway's user may read and write it and its folder.";
+const usualRemedy =
+  "Check that the gateway's user may read and write it, the files beside it whose names begin with its name, and its folder.";
 const damageRemedy =
   "Restore a backup (an archive or a copy of the file), or move the file away: the next start creates an empty one.";
 
