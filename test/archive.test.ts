@@ -1,6 +1,7 @@
 /** What an archive's lines may contain where it ends up in headers and paths. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { readArchive } from "../src/archive/read.ts";
 import type { ArchiveRecord } from "../src/core/store.ts";
 import { fullTold, gather, makeTurn } from "./stores/making.ts";
@@ -46,6 +47,16 @@ test("what no header could carry is refused, and the error names its line and fi
   ] as const) {
     await assert.rejects(read(first, line), { code: "invalid_value", message: new RegExp(`^Line 2 .*'${place}' `) });
   }
+});
+
+test("a compressed archive is refused, and the error says so", async () => {
+  const compressed = async function* () {
+    yield gzipSync(JSON.stringify(first));
+  };
+  await assert.rejects(
+    gather(readArchive(compressed())),
+    /^GatewayError: Line 1 .* is compressed, decompress it first/,
+  );
 });
 
 test("the key of an archive is 32 bytes in base64url, and no other is accepted", async () => {

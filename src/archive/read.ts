@@ -53,7 +53,7 @@ async function* readLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Line
     try {
       text = decoder.decode(Buffer.concat(pieces, size));
     } catch {
-      throw wrongLine(number, "is not UTF-8 text");
+      throw wrongLine(number, "is not UTF-8 text; if the archive is compressed, decompress it first");
     }
     pieces = [];
     size = 0;
