@@ -20,7 +20,7 @@ export function notAllGone(thrown: unknown): GatewayError {
 export function otherKey(): GatewayError {
   return new GatewayError(
     "invalid_value",
-    "The archive's hints were hashed with a different key than those of the sessions in this store, so its sessions could never be found by their hints. Import it into an empty store.",
+    "The archive's hints were hashed with a different key than those of the sessions in this store, so its sessions could never be found by their hints. Nothing was imported: import it into an empty store.",
   );
 }
 
