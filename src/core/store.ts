@@ -31,8 +31,8 @@ export interface Search {
   /** The same if all of it is cached; undefined if it would have to be read. */
   recallPath(turnId: string): Promise<Path | undefined>;
   /**
-   * A turn with the first of these digests that any turn of the session has: preferably one that nothing follows, and
-   * of several the newest.
+   * A turn with the first of these digests that any turn of the session has: preferably one of the `maxExaminedTwins`
+   * newest that nothing follows, and of several the newest.
    */
   findByDigest(sessionId: string, digests: readonly string[]): Promise<FoundTurn | undefined>;
   /** The session's turns with this digest, or ending with this exchange: at most `maxTwins`, newest first. */
@@ -199,6 +199,9 @@ export interface StoredFailure {
 
 /** The most twins that are returned. */
 export const maxTwins = 8;
+
+/** Among how many twins one that nothing follows is searched: they all say the same, and thousands may be followed. */
+export const maxExaminedTwins = 100;
 
 /** One of the turns with the same digest, or the same exchange. */
 export interface Twin {

@@ -2,7 +2,7 @@
  * What every store must know of the content: shown turns, callers that resend their history, and finding threads by it.
  */
 import assert from "node:assert/strict";
-import type { SessionStore } from "../../src/core/store.ts";
+import { maxExaminedTwins, type SessionStore } from "../../src/core/store.ts";
 import {
   findByExchange,
   keepBelow,
@@ -150,6 +150,18 @@ export function describeSearch(it: It): void {
     ] as const) {
       assert.deepStrictEqual(await store.findByDigest(root!.session!, digests), found);
     }
+  });
+
+  it("examines only the newest of many turns with one digest for one without followers", async (store) => {
+    const [root] = await keepThread(store, 1);
+    const digest = newDigest();
+    const count = maxExaminedTwins + 1;
+    const [, ...twins] = await Promise.all(Array.from({ length: count }, () => keepBelow(store, root!, { digest })));
+    await Promise.all(twins.slice(1).map((twin) => keepBelow(store, twin, {})));
+    const find = () => store.findByDigest(root!.session!, [digest]);
+    assert.deepStrictEqual(await find(), { id: twins[0]!.id, index: 0, hasChildren: false });
+    await keepBelow(store, twins[0]!, {});
+    assert.deepStrictEqual(await find(), { id: twins.at(-1)!.id, index: 0, hasChildren: true });
   });
 
   it("prefers, among turns with one digest, one without followers, and then the newest", async (store) => {

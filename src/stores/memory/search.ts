@@ -1,6 +1,6 @@
 /** Finds a request's place in the memory store. */
 import { noPath, type Path } from "../../core/place/path.ts";
-import { maxTwins, type PathTurn, type Search } from "../../core/store.ts";
+import { maxExaminedTwins, maxTwins, type PathTurn, type Search } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";
 import type { CommitLookup } from "../verdict.ts";
 import type { Tables } from "./tables.ts";
@@ -40,7 +40,7 @@ export function createSearch(tables: Tables, lookup: CommitLookup): Search {
     async findByDigest(sessionId, digests) {
       checkOpen();
       for (const [index, digest] of digests.entries()) {
-        const twins = [...listed("digest", sessionId, digest)];
+        const twins = [...listed("digest", sessionId, digest)].slice(-maxExaminedTwins);
         const id = twins.findLast((twin) => !tables.hasChildren(twin)) ?? twins.at(-1);
         if (id !== undefined) return { id, index, hasChildren: tables.hasChildren(id) };
       }

@@ -3,6 +3,7 @@ import { type Path, toPath } from "../../core/place/path.ts";
 import {
   type Conversation,
   type FoundTurn,
+  maxExaminedTwins,
   maxTwins,
   type PathTurn,
   type Search,
@@ -177,6 +178,7 @@ function prepareSearch({ prepare }: Access) {
     "arrays",
   );
   const twins = "FROM turns INDEXED BY turns_by_digest WHERE digest = $digest AND session = $session";
+  const oldestExamined = `ifnull((SELECT rowid ${twins} ORDER BY rowid DESC LIMIT 1 OFFSET ${maxExaminedTwins - 1}), 0)`;
   return {
     readSession: prepare(
       "SELECT owner, tip, resends, created, metadata FROM sessions WHERE id = ? AND deleted = 0",
@@ -187,7 +189,7 @@ function prepareSearch({ prepare }: Access) {
     // The second half runs only when the first found nothing.
     findByDigest: prepare(
       `
-      SELECT * FROM (SELECT id, 0 ${twins} AND ${isLeaf} ORDER BY rowid DESC LIMIT 1)
+      SELECT * FROM (SELECT id, 0 ${twins} AND rowid >= ${oldestExamined} AND ${isLeaf} ORDER BY rowid DESC LIMIT 1)
       UNION ALL
       SELECT * FROM (SELECT id, 1 ${twins} ORDER BY rowid DESC LIMIT 1)
       LIMIT 1`,

@@ -1,4 +1,5 @@
 /** The Lua that reads. What belongs to a session being deleted is not found. */
+import { maxExaminedTwins } from "../../../core/store.ts";
 import { look, plain, refuseOtherKey } from "../script.ts";
 import { firstWords } from "./tree.ts";
 
@@ -30,17 +31,19 @@ end
 return { call('GET', P .. 'changes'), steps }
 `);
 
-/** The first of the digests that any turn has, and of its turns the newest that nothing follows, else the newest. */
+/** The first of the digests that any turn has, and of its newest turns the last that nothing follows, else the newest. */
 export const findByDigest = look(String.raw`
 local key = P .. 'sd:' .. ARGV[1]
 for index = 2, #ARGV do
   local list = call('HGET', key, 'd' .. ARGV[index])
   if list then
-    local newest
+    local newest, examined = nil, 0
     for number in string.gmatch(string.reverse(list), '%d+') do
       local id = idOf(string.reverse(number))
       newest = newest or id
       if call('HEXISTS', turnKey(id), 'c') == 0 then return { index - 2, id, 0 } end
+      examined = examined + 1
+      if examined == ${maxExaminedTwins} then break end
     end
     return { index - 2, newest, 1 }
   end
