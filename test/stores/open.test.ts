@@ -71,6 +71,7 @@ for (const [message, code, remedy] of [
   ["unable to verify the first certificate", "UNABLE_TO_VERIFY_LEAF_SIGNATURE", /NODE_EXTRA_CA_CERTS/],
   ["alert number 116\n", "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED", /: alert number 116\. .*`tls-auth-clients no`/],
   ["NOPERM this user has no permissions", undefined, /its keys, its channels and all commands that are not dangerous/],
+  ["WRONGTYPE Operation against a key holding the wrong kind of value", undefined, /Another program .*\?prefix=NAME/],
   ["read ECONNRESET", "ECONNRESET", /whether it speaks TLS \(rediss:\/\/\)/],
 ] as const) {
   test(`the error for a Redis that cannot be opened contains a remedy: ${code ?? message}`, () => {

@@ -64,6 +64,7 @@ function toRemedy(cause: unknown): string {
 const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
   [/^OOM$/, "Give Redis more memory, or name another server"],
   [/^READONLY$/, "Name the primary"],
+  [/^WRONGTYPE$/, "Another program has keys there that begin alike: name a prefix of your own with ?prefix=NAME"],
   [/^NOPERM$/, "Give its user its keys, its channels and all commands that are not dangerous"],
   [
     /^ERR_SSL_.*CERTIFICATE/,
