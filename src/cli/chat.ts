@@ -6,6 +6,7 @@ import { isToken } from "../config/headers.ts";
 import type { Loaded } from "../config/load.ts";
 import { findToken } from "../config/token.ts";
 import { codeOf, GatewayError, messageOf } from "../core/errors.ts";
+import { toDigest } from "../http/auth.ts";
 import { findModel } from "../model.ts";
 import type { ChatBackend } from "./chat/backend.ts";
 import { type Arguments, type Command, CommandError, UsageError } from "./command.ts";
@@ -41,9 +42,8 @@ export const chat: Command = {
   async run({ options }, terminal) {
     const session = readSession(options["session"] ?? usualSession);
     const loaded = await readSettings(options, terminal);
-    const { hints, alwaysResends } = loaded.config.sessions;
-    const naming = toNaming(hints);
-    const { backend, where } = await openBackend(options, loaded, naming, terminal);
+    const naming = toNaming(loaded.config.sessions.hints);
+    const { backend, where, alwaysResends } = await openBackend(options, loaded, naming, terminal);
     try {
       const model = await chooseModel(backend, options, loaded);
       const { converse } = await import("./chat/converse.ts");
@@ -78,8 +78,9 @@ async function openBackend(
   { config }: Loaded,
   naming: Hint | undefined,
   terminal: Terminal,
-): Promise<{ readonly backend: ChatBackend; readonly where: string }> {
+): Promise<{ readonly backend: ChatBackend; readonly where: string; readonly alwaysResends: boolean }> {
   const { url } = options;
+  const { alwaysResends } = config.sessions;
   const address = url === undefined ? await findGateway(config, terminal) : readAddress(url);
   if (address !== undefined) {
     const token = readToken(options["token-file"], config, terminal);
@@ -88,11 +89,13 @@ async function openBackend(
       throw new CommandError(`There is no token here to send to ${address}; ${remedy}`);
     }
     const { openRemote } = await import("./chat/remote.ts");
-    return { backend: openRemote({ address, token, naming, env: terminal.env }), where: `at ${address}` };
+    const backend = openRemote({ address, token, naming, env: terminal.env });
+    const named = config.http.tokens.find(({ sha256 }) => toDigest(token).equals(sha256));
+    return { backend, where: `at ${address}`, alwaysResends: named?.alwaysResends ?? alwaysResends };
   }
   const { openLocal } = await import("./chat/local.ts");
   try {
-    return { backend: await openLocal(config, naming), where: "in this process" };
+    return { backend: await openLocal(config, naming), where: "in this process", alwaysResends };
   } catch (thrown) {
     const isTaken = thrown instanceof GatewayError && thrown.code === "store_unavailable";
     const remedy = "If that is a gateway listening elsewhere, talk to it with --url.";

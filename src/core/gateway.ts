@@ -110,7 +110,7 @@ export interface GatewayParts extends FitParts {
   readonly store: SessionStore;
   /** Read at each use: they may change while the gateway runs. */
   readonly limits: () => GatewayLimits;
-  /** All sessions count as resending their history, from the first turn on; may change too. */
+  /** Callers that do not say count as resending their history, from the first turn on; may change too. */
   readonly alwaysResends: () => boolean;
   readonly now: () => Date;
   readonly newSessionId: () => string;

@@ -13,6 +13,8 @@ export interface Token {
   readonly sha256: Uint8Array;
   readonly opens: ReadonlySet<Endpoint>;
   readonly expiresAt?: Date | undefined;
+  /** Its callers resend their history, whatever their session is known for; absent: as the gateway is set. */
+  readonly alwaysResends?: boolean | undefined;
   readonly rate?: Rate | undefined;
   /** How many turns its owner may have at once; absent: no limit of its own. */
   readonly maxConcurrentTurns?: number | undefined;

@@ -61,10 +61,11 @@ export async function listInputItems(request: FastifyRequest): Promise<unknown> 
 /** `POST /v1/responses/input_tokens`: takes the body of a create request. */
 export async function countInputTokens(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const { terms, headers } = request;
-  const { owner } = request.token;
+  const { owner, alwaysResends } = request.token;
   return workOnBody(reply, async (body, signal) => {
     const { ask } = terms.protocols.responses.parse(withModel(body), owner);
-    const caller = { turnId: terms.newTurnId(), owner, ...readHint(terms.hints, headers, ask.user), signal };
+    const hinted = readHint(terms.hints, headers, ask.user);
+    const caller = { turnId: terms.newTurnId(), owner, alwaysResends, ...hinted, signal };
     const { tokens, isExact } = await terms.gateway.countTokens(ask, caller);
     reply.header("x-portico-tokens", isExact ? "exact" : "estimated");
     return toTokenCount(tokens);

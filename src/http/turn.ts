@@ -22,6 +22,7 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
     const answering = terms.gateway.answer(ask, {
       turnId,
       owner: token.owner,
+      alwaysResends: token.alwaysResends,
       ...hinted,
       signal: client.signal,
       trace: request.span?.trace ?? readTrace(headers),

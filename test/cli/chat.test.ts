@@ -28,11 +28,16 @@ function chatApart(context: TestContext, folder: string, lines: string): Promise
 }
 
 /** What a client with the configured token reads in the headers when it continues the session of this name. */
-async function continueSession({ address }: Gateway, session: string, bearer = token): Promise<string> {
+async function continueSession(
+  { address }: Gateway,
+  session: string,
+  bearer = token,
+  before: readonly object[] = [],
+): Promise<string> {
   const response = await fetch(`${address}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json", "x-session-id": session },
-    body: JSON.stringify({ model: "echo", messages: [{ role: "user", content: "And I?" }] }),
+    body: JSON.stringify({ model: "echo", messages: [...before, { role: "user", content: "And I?" }] }),
   });
   await response.text();
   return `${response.headers.get("x-portico-history")}, ${response.headers.get("x-portico-context")}`;
@@ -151,6 +156,25 @@ test("If only digests are configured, chat needs a file with the token, and uses
   const { code, stdout } = await chat(folder, "Hello\n", "--token-file", "mine");
   assert.deepEqual([code, stdout], [0, "Hello\n"]);
   assert.equal(await continueSession(gateway, "terminal", "sk-notes-0123456789abcdef"), "continued, 3 items");
+});
+
+test("A token whose callers resend their history is sent the whole conversation.", async (context) => {
+  const folder = makeFolder(context);
+  const app = "sk-notes-0123456789abcdef";
+  const http = {
+    port: await findFreePort(),
+    tokens: [{ name: "notes", token: app, history: "resent" }],
+    endpoints: { compat_chat: true },
+  };
+  writeConfig(folder, JSON.stringify({ gateway: { http } }));
+  const gateway = await startGateway(context, { http }, folder);
+  writeFileSync(join(folder, "mine"), app);
+  assert.equal((await chat(folder, "Hello\nAgain\n", "--token-file", "mine")).code, 0);
+  const before = ["Hello", "Again"].flatMap((content) => [
+    { role: "user", content },
+    { role: "assistant", content },
+  ]);
+  assert.equal(await continueSession(gateway, "terminal", app, before), "matched, 5 items");
 });
 
 test(

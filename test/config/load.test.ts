@@ -168,7 +168,7 @@ test("A named token is stored as its digest, opens every endpoint by default, an
     withHttp({
       tokens: [
         { name: "one", token: "abc-0123456789abcdef", limits: { requests_per_minute: 60, max_concurrent_turns: 5 } },
-        { name: "two", sha256, endpoints: ["compat_chat"], expires_at: "2030-01-31T00:00:00Z" },
+        { name: "two", sha256, endpoints: ["compat_chat"], expires_at: "2030-01-31T00:00:00Z", history: "resent" },
       ],
     }),
   );
@@ -178,6 +178,7 @@ test("A named token is stored as its digest, opens every endpoint by default, an
       sha256: Buffer.from("1c5028c71b493a5f2394cd33fd471edbc3411c95f7fd6e561dfa4770c33a32df", "hex"),
       opens: new Set(["chat", "responses"]),
       expiresAt: undefined,
+      alwaysResends: undefined,
       rate: { requestsPerMinute: 60, burst: 60 },
       maxConcurrentTurns: 5,
     },
@@ -186,6 +187,7 @@ test("A named token is stored as its digest, opens every endpoint by default, an
       sha256: Buffer.alloc(32, 0xab),
       opens: new Set(["chat"]),
       expiresAt: new Date("2030-01-31T00:00:00Z"),
+      alwaysResends: true,
       rate: undefined,
       maxConcurrentTurns: undefined,
     },

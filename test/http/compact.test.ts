@@ -5,7 +5,17 @@ import { suite, test, type TestContext } from "node:test";
 import { openStore } from "../../src/stores/index.ts";
 import { makeFolder } from "../gateway.ts";
 import { checkStream } from "../protocols/grammar.ts";
-import { authorization, type BoxOptions, createBox, say, type Script, seal, usage } from "../scripted.ts";
+import {
+  authorization,
+  type BoxOptions,
+  createBox,
+  say,
+  type Script,
+  seal,
+  token,
+  toToken,
+  usage,
+} from "../scripted.ts";
 
 async function open(context: TestContext, script: Script, options: BoxOptions = {}) {
   const box = createBox(context, script, options);
@@ -179,6 +189,19 @@ test("the input tokens of a request are counted or estimated without an answer, 
   assert.equal(exact.headers.get("x-portico-tokens"), "exact");
   const refused = await post("/v1/responses/input_tokens", { model: "m", input: [{}] });
   assert.deepEqual([refused.status, refused.body.error.param], [400, "input[0].role"]);
+});
+
+test("the input tokens of a request whose token resends its history are its own alone", async (context) => {
+  for (const [alwaysResends, counted] of [
+    [false, 4],
+    [true, 1],
+  ] as const) {
+    const { post, adapter } = await open(context, model, { settings: { tokens: [toToken(token, { alwaysResends })] } });
+    adapter.countTokens = async ({ items }) => items.length;
+    const next = { model: "m", input: "Why?", user: "ann" };
+    await post("/v1/responses", next);
+    assert.equal((await post("/v1/responses/input_tokens", next)).body.input_tokens, counted);
+  }
 });
 
 test("items and fields of the dialect are stored with their turn, on disk too", async (context) => {

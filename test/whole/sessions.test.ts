@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { makeFolder, startGateway, token } from "../gateway.ts";
+import { dial } from "../http/websocket-client.ts";
 import { beginEvents, chunk, writeEvent } from "../upstream.ts";
 import { type Program, runProgram, toConfig, writeConfig } from "./program.ts";
 import { endpoints, messagesOf, paths, replyWith, startModel, tell, tellWell, toRequest, type Wish } from "./talk.ts";
@@ -145,6 +146,28 @@ for (const store of ["memory:", "sqlite:sessions.db"]) {
       }
     }
     assert.equal(sessions.size, 3);
+  });
+}
+
+for (const history of ["auto", "resent"] as const) {
+  const other = history === "auto" ? "resent" : "auto";
+  test(`a token's own history, ${other}, applies instead of the general one, ${history}`, async (context) => {
+    const tokens = [
+      { name: "alice", token: alice, history: other },
+      { name: "bob", token: bob },
+    ];
+    const http = { ...named, tokens };
+    const { address } = await startGateway(context, { sessions: { store: "memory:", history }, http });
+    for (const [own, setting] of Object.entries({ [alice]: other, [bob]: history, [token]: history })) {
+      const isContinued = setting === "auto";
+      await tellWell(address, { on: "chat", say: "one", token: own, more: { user } });
+      const { headers } = await tellWell(address, { on: "responses", say: "two", token: own, more: { user } });
+      assert.equal(headers.get("x-portico-history"), isContinued ? "continued" : "new");
+
+      const client = await dial(context, address, { authorization: `Bearer ${own}` });
+      client.create({ input: "three", user });
+      assert.equal((await client.answer()).at(-1)?.response?.usage?.total_tokens, isContinued ? 6 : 2);
+    }
   });
 }
 

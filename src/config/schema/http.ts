@@ -1,5 +1,5 @@
 /** The keys of the front door. */
-import { flag, integer, list, optionalInteger, section } from "./kinds.ts";
+import { flag, histories, integer, list, optionalInteger, section } from "./kinds.ts";
 
 /** The keys of the endpoints that can be enabled. */
 export const endpointNames = ["compat_chat", "compat_responses"] as const;
@@ -83,6 +83,10 @@ const token = {
       type: "array",
       items: { enum: opened },
       description: "The endpoints that this token opens; if absent, both. `metrics` opens `GET /metrics`.",
+    },
+    history: {
+      enum: histories,
+      description: "Whether callers with this token send their whole history; if absent, as in gateway.sessions.",
     },
     limits: section("This token's own rate, instead of the general one, and its share of the turns.", {
       ...rateKeys,

@@ -37,6 +37,9 @@ export function optionalInteger(description: string, maximum = largest) {
   return { type: "integer", minimum: 1, maximum, description } as const;
 }
 
+/** Whether the history that callers send is learned, or assumed. */
+export const histories = ["auto", "resent"] as const;
+
 /** A time in words, e.g. `30d`. */
 export function duration(fallback: string, description: string) {
   return {

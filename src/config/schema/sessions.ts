@@ -1,5 +1,5 @@
 /** The keys of what the gateway remembers. */
-import { duration, integer, list, section } from "./kinds.ts";
+import { duration, histories, integer, list, section } from "./kinds.ts";
 
 export const sessions = section("What the gateway remembers.", {
   store: {
@@ -19,7 +19,7 @@ export const sessions = section("What the gateway remembers.", {
     ["header:X-Session-Id", "header:X-OpenWebUI-Chat-Id", "header:X-Conversation-Id", "user"],
   ),
   history: {
-    enum: ["auto", "resent"],
+    enum: histories,
     default: "auto",
     description:
       "Whether callers send their whole history: `auto` learns it for each session, `resent` assumes it, " +

@@ -27,6 +27,8 @@ export interface Requester {
   readonly hintsAtTalk?: boolean | undefined;
   /** It cannot show what was said before, so it continues where the session is, whatever its other callers do. */
   readonly neverShows?: boolean | undefined;
+  /** It resends its history, whatever its session is known for; absent: as the gateway is set. */
+  readonly alwaysResends?: boolean | undefined;
   readonly signal: AbortSignal;
   /** Called as soon as it is in line, so that later requests queue behind it; without a line, when it has its place. */
   readonly stands?: (() => void) | undefined;
@@ -48,7 +50,7 @@ export interface PlaceParts {
   readonly newSessionId: () => string;
   /** Sessions just being begun, by owner and hint. */
   readonly unstored: Map<string, UnstoredSession>;
-  /** All sessions count as resending their history, from the start. */
+  /** Requesters that do not say count as resending their history, from the start. */
   readonly alwaysResends: () => boolean;
 }
 

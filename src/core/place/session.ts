@@ -27,7 +27,7 @@ interface SessionSearch {
   readonly hint: string;
   readonly whenLeft: (() => void)[];
   readonly shown: Shown;
-  /** Its callers show their history, whatever its session is known for. */
+  /** It resends its history, whatever its session is known for. */
   readonly alwaysResends: boolean;
 }
 
@@ -40,7 +40,8 @@ export async function continueSession(
 ): Promise<Place> {
   const { store, queue, newSessionId, unstored } = parts;
   const { owner, signal, stands } = requester;
-  const alwaysResends = parts.alwaysResends() && requester.neverShows !== true;
+  const resends = requester.alwaysResends ?? parts.alwaysResends();
+  const alwaysResends = resends && requester.neverShows !== true;
   const search: SessionSearch = { parts, ask, requester, hint, whenLeft, shown: readShown(ask.items), alwaysResends };
   const session = await store.findSession(owner, hint);
   if (session !== undefined && !mustWait(search, session)) return placeByHistory(search, session);

@@ -52,8 +52,7 @@ export async function answerFrame(
   };
   try {
     const token = admitTurn(request, terms);
-    const { owner } = token;
-    await terms.turns.run(client, { token }, () => answerCreate({ terms, connection, owner, client, record }, frame));
+    await terms.turns.run(client, { token }, () => answerCreate({ terms, connection, token, client, record }, frame));
   } catch (thrown) {
     const error = toGatewayError(thrown);
     terms.journal.report(error, record);
@@ -103,19 +102,19 @@ interface SocketRecord extends RequestRecord {
 interface FrameTurn {
   readonly terms: Terms;
   readonly connection: TurnConnection;
-  readonly owner: string;
+  readonly token: Token;
   readonly client: AbortController;
   readonly record: SocketRecord;
 }
 
 async function answerCreate(turn: FrameTurn, { text, isBinary }: Frame): Promise<void> {
-  const { terms, connection, owner, client, record } = turn;
+  const { terms, connection, token, client, record } = turn;
   const { writer } = connection;
   if (isBinary) throw new GatewayError("invalid_json", "The frame is binary; send JSON in a text frame.");
   const { value } = parseBody(text, terms.limits);
   record.lane = readLane(value);
   const { body, generates } = readCreate(value);
-  const { ask, voice } = terms.protocols.responses.parse(body, owner);
+  const { ask, voice } = terms.protocols.responses.parse(body, token.owner);
   const memory = connection.memories.of(record.lane, ask.previousId);
   if (ask.previousId !== undefined && memory.knows(ask.previousId)) record.continued = memory;
   const { about, events } = await (generates ? answer(turn, memory, ask, voice) : prepare(turn, memory, ask));
@@ -138,20 +137,23 @@ async function answerCreate(turn: FrameTurn, { text, isBinary }: Frame): Promise
 }
 
 function answer(turn: FrameTurn, memory: LaneMemory, ask: Ask, voice: Voice): Promise<Reply> {
-  const { terms, owner, client, record } = turn;
+  const { terms, client, record } = turn;
+  const { owner, alwaysResends } = turn.token;
   const { headers } = turn.connection.request;
   const hinted = readHint(terms.hints, headers, ask.user);
   // Only a stored turn can be replayed, and the memo of a request with many tools is long.
   const memo = ask.keep === "no" ? undefined : voice.memo;
   const trace = record.span?.trace ?? readTrace(headers);
-  const caller = { turnId: terms.newTurnId(), owner, ...hinted, signal: client.signal, trace, memory, memo };
+  const { signal } = client;
+  const caller = { turnId: terms.newTurnId(), owner, alwaysResends, ...hinted, signal, trace, memory, memo };
   return terms.gateway.answer(memory.complete(ask), caller);
 }
 
 /** Accepts a request without generating an answer: the one that continues it will have its input in front. */
-async function prepare({ terms, owner }: FrameTurn, memory: LaneMemory, ask: Ask): Promise<Reply> {
+async function prepare({ terms, token }: FrameTurn, memory: LaneMemory, ask: Ask): Promise<Reply> {
   // What it wants to continue must exist before it is accepted.
-  if (ask.previousId === undefined || !memory.knows(ask.previousId)) await terms.gateway.checkContinued(ask, owner);
+  if (ask.previousId === undefined || !memory.knows(ask.previousId))
+    await terms.gateway.checkContinued(ask, token.owner);
   const id = terms.newTurnId();
   memory.prepare(id, ask);
   const createdAt = terms.now();
