@@ -4,6 +4,7 @@ import { nearest } from "./nearest.ts";
 import { formatPath, isObject, type Path } from "./path.ts";
 import { misfit, problem, type Problem, type Problems } from "./problem.ts";
 import { type Shown, unresolved } from "./references.ts";
+import { fileSchema } from "./schema.ts";
 
 /** If a schema has choices, all are named: nobody knows which was meant. */
 export function* validate(schema: Schema, value: unknown, path: Path, shown: Shown): Problems {
@@ -41,10 +42,28 @@ function* validateKeys(
 }
 
 function unknownKey(path: Path, key: string, known: readonly string[]): Problem {
-  const meant = nearest(key, known);
-  const next = meant === undefined ? "known" : `did you mean '${meant}'? Known`;
+  const meant = findMeant(path, key, known);
+  const next = meant === "" ? "known" : `did you mean ${meant}? Known`;
   const place = path.length === 1 ? "here" : `in ${formatPath(path.slice(0, -1))}`;
   return problem(path, `unknown key; ${next} ${place}: ${known.join(", ")}`);
+}
+
+/** A key that is right elsewhere was probably put in the wrong place; an adapter's keys are its own. */
+function findMeant(path: Path, key: string, known: readonly string[]): string {
+  const places = path[1] === "adapters" ? [] : [...findPlaces(key, fileSchema)];
+  const near = nearest(key, known);
+  if (places.length === 0 && near !== undefined) return `'${near}'`;
+  return places.join(" or ");
+}
+
+/** Every place of a file that may have the key. */
+function* findPlaces(key: string, { properties = {}, items }: Schema, path = ""): Generator<string> {
+  for (const [name, inner] of Object.entries(properties)) {
+    const place = path === "" ? name : `${path}.${name}`;
+    if (name === key) yield place;
+    yield* findPlaces(key, inner, place);
+  }
+  if (items !== undefined) yield* findPlaces(key, items, `${path}[]`);
 }
 
 function describeSchema(schema: Schema): string {

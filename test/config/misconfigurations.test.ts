@@ -78,6 +78,21 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     noToken,
   ],
   [
+    "a key in the wrong place",
+    withHttp({}, { auth_token: "house-0123456789abcdef" }),
+    `gateway.auth_token: unknown key; did you mean gateway.http.auth_token? Known in gateway: ${gatewayKeys}`,
+  ],
+  [
+    "a key in the wrong place that belongs in either of two others",
+    withHttp({ token: "house-0123456789abcdef" }),
+    `gateway.http.token: unknown key; did you mean gateway.auth.token or gateway.http.tokens[].token? Known in gateway.http: ${httpKeys}`,
+  ],
+  [
+    "a section that is not in the gateway",
+    { ...withHttp({}), sessions: { ttl: "1d" } },
+    "sessions: unknown key; did you mean gateway.sessions? Known here: $schema, gateway",
+  ],
+  [
     "an unknown key that resembles no other",
     withHttp({}, { quux: 1 }),
     `gateway.quux: unknown key; known in gateway: ${gatewayKeys}`,
@@ -249,7 +264,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a limit that no token can have",
     named({ limits: { max_body_bytes: 1 } }),
-    "gateway.http.tokens[0].limits.max_body_bytes: unknown key; known in gateway.http.tokens[0].limits: requests_per_minute, burst, max_concurrent_turns",
+    "gateway.http.tokens[0].limits.max_body_bytes: unknown key; did you mean gateway.http.limits.max_body_bytes? Known in gateway.http.tokens[0].limits: requests_per_minute, burst, max_concurrent_turns",
   ],
   [
     "a token's burst without a rate",
