@@ -31,8 +31,7 @@ export function parseJson(text: string): unknown {
   }
 
   function expected(what: string): ConfigError {
-    const reason = position >= text.length ? "the file ends here" : "something else is here";
-    return fault(`expected ${what}, but ${reason}`);
+    return fault(`expected ${what}, but ${describeFound(text[position])} here`);
   }
 
   function readString(what: string): string {
@@ -91,4 +90,13 @@ export function parseJson(text: string): unknown {
   const value = readValue(0);
   if (peek() !== undefined) throw fault("expected the end of the file, but there is more here");
   return value;
+}
+
+/** What kind of character is in the wrong place. */
+function describeFound(character: string | undefined): string {
+  if (character === undefined) return "the file ends";
+  if (character === '"') return "a string is";
+  if (/['`\u2018-\u201f]/.test(character)) return 'a quotation mark other than " is';
+  if (/[\0\ufffd]/.test(character)) return "a byte that is not UTF-8 text (save the file as UTF-8) is";
+  return /\p{L}/u.test(character) ? "a word without quotation marks is" : "something else is";
 }

@@ -21,7 +21,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a missing comma",
     '{\n  "a": 1\n  "b": 2}',
-    "(the file): not valid JSON: line 3, column 3: expected a comma or }, but something else is here",
+    "(the file): not valid JSON: line 3, column 3: expected a comma or }, but a string is here",
   ],
   [
     "a missing colon",
@@ -31,7 +31,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a bare word",
     '{"gateway": yes}',
-    "(the file): not valid JSON: line 1, column 13: expected a value, but something else is here",
+    "(the file): not valid JSON: line 1, column 13: expected a value, but a word without quotation marks is here",
   ],
   [
     "an unclosed string",
@@ -61,7 +61,27 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a key without quotes",
     "{gateway: {}}",
-    "(the file): not valid JSON: line 1, column 2: expected a key in double quotes, or }, but something else is here",
+    "(the file): not valid JSON: line 1, column 2: expected a key in double quotes, or }, but a word without quotation marks is here",
+  ],
+  [
+    "YAML",
+    "gateway:\n  http: {}\n",
+    "(the file): not valid JSON: line 1, column 1: expected a value, but a word without quotation marks is here",
+  ],
+  [
+    "single quotes",
+    "{'gateway': {}}",
+    '(the file): not valid JSON: line 1, column 2: expected a key in double quotes, or }, but a quotation mark other than " is here',
+  ],
+  [
+    "typographic quotes",
+    '{"gateway": “on”}',
+    '(the file): not valid JSON: line 1, column 13: expected a value, but a quotation mark other than " is here',
+  ],
+  [
+    "UTF-16",
+    Buffer.from('\ufeff{"gateway": {}}', "utf16le").toString("utf8"),
+    "(the file): not valid JSON: line 1, column 1: expected a value, but a byte that is not UTF-8 text (save the file as UTF-8) is here",
   ],
   ["a list in place of the file", [], "(the file): found an empty list; allowed: an object"],
   ["a string in place of the gateway", { gateway: "on" }, 'gateway: found the string "on"; allowed: an object'],
