@@ -428,8 +428,14 @@ test("Each adapter is created and its server asked: one that is unreachable or r
   assert.equal(code, 1);
   assert.match(lineOf("adapter well")!, /^ok .*type openai, answers, models: 1$/);
   assert.match(lineOf("adapter locked")!, /^problem .*refused the gateway's credentials \(status 401\)/);
-  assert.match(lineOf("adapter bare")!, /^warning .*has no list of models; if turns fail too, check its address/);
-  assert.match(lineOf("adapter down")!, /^problem .*127\.0\.0\.1:1 refuses connections \(ECONNREFUSED\)\. Check/);
+  assert.match(
+    lineOf("adapter bare")!,
+    /^warning .*has no list of models; if turns fail too, check its address, .* \/v1/,
+  );
+  assert.match(
+    lineOf("adapter down")!,
+    /^problem .*127\.0\.0\.1:1 refuses connections \(ECONNREFUSED\)\. Check .* https:/,
+  );
   assert.match(lineOf("adapter nameless")!, /^problem .*nobody\.invalid/);
   assert.match(lineOf("adapter agent")!, /^problem .*\/no\/such\/program/);
   assert.match(

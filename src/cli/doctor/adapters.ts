@@ -45,12 +45,14 @@ async function judgeServer(models: Promise<readonly string[]>, { type }: Adapter
   }
 }
 
+const checkPath = "check its address, which for most servers ends with /v1";
+
 function explain(thrown: unknown): Finding {
   const message = messageOf(thrown);
   switch (thrown instanceof GatewayError ? thrown.code : undefined) {
     case "adapter_not_found":
     case "adapter_bad_request":
-      return warning("it answers, but has no list of models", `if turns fail too, check its address (${message})`);
+      return warning("it answers, but has no list of models", `if turns fail too, ${checkPath} (${message})`);
     case "adapter_rate_limit":
     case "overloaded":
       return warning("it answers, but accepts nothing now", `wait, or name a fallback (${message})`);
@@ -59,6 +61,6 @@ function explain(thrown: unknown): Finding {
     default:
       // It already says what to do.
       if (thrown instanceof Error && isTlsFault(thrown.cause)) return problem(message);
-      return problem(`${message} Check its address and the network.`);
+      return problem(`${message} Check its address, whether it needs https://, and the network.`);
   }
 }
