@@ -94,19 +94,22 @@ export function isOperators({ route }: FastifyRequest): boolean {
 }
 
 /**
- * Most unknown URLs come from a base URL with a slash too many, or with `/v1` missing, doubled, or where Azure-style
- * clients put their own.
+ * Most unknown URLs come from a base URL with a slash too many, with an endpoint or a proxy's own path in it, or with
+ * `/v1` missing, doubled, or where Azure-style clients put their own.
  */
 function unknownUrl(method: string, path: string, find: FindRoute): GatewayError {
   const clean = path.replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
   const rest = clean.replace(/^\/v1\//, "/");
   const base = "A client's base URL must end with /v1.";
   const azure = "An Azure-style client's endpoint must have no path.";
+  const proxied = "Nothing may come before /v1; a proxy that has a path of its own must remove it.";
   const guesses: readonly (readonly [path: string, why: string])[] = [
     [clean, "The URL has an extra slash."],
     [rest, rest.startsWith("/openai/") ? azure : base],
     [`/v1${clean}`, base],
     [`/openai${rest}`, azure],
+    [clean.replace(/^\/v1\/(?:chat\/completions|responses)(?=\/)/, "/v1"), base],
+    [clean.replace(/^.+(?=\/v1\/)/, ""), proxied],
   ];
   const [meant, why] = guesses.find(([guess]) => find(guess) !== undefined) ?? [];
   const remedy =

@@ -118,6 +118,26 @@ const cases: readonly Case[] = [
     error: { code: "unknown_url", message: /Did you mean \/v1\/responses\/resp_1\?/ },
   },
   {
+    name: "an endpoint's URL as the base URL",
+    path: "/v1/chat/completions/chat/completions",
+    headers: asker,
+    status: 404,
+    error: {
+      code: "unknown_url",
+      message: /Did you mean \/v1\/chat\/completions\? A client's base URL must end with \/v1\./,
+    },
+  },
+  {
+    name: "a proxy's path before /v1",
+    path: "/ai/v1/responses",
+    headers: asker,
+    status: 404,
+    error: {
+      code: "unknown_url",
+      message: /Did you mean \/v1\/responses\? Nothing may come before \/v1; a proxy .* must remove it\./,
+    },
+  },
+  {
     name: "a base URL with an extra slash at its end",
     path: "//v1/chat/completions",
     headers: asker,
