@@ -78,7 +78,7 @@ const outputItem = Type.Union([
     name: text,
     extra: optional(extra),
   }),
-  typed("reasoning", { summary: list(words), text: words, encrypted: text }),
+  typed("reasoning", { summary: list(words), text: words, encrypted: text, extra: optional(extra) }),
   typed("tool-call", {
     kind: callKind,
     callId: words,

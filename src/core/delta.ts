@@ -30,6 +30,8 @@ type Said =
   | { readonly type: "message-end"; readonly extra?: Extra | undefined }
   /** The opaque form of the preceding reasoning, which it completes. */
   | { readonly type: "reasoning-seal"; readonly encrypted: string }
+  /** Fields in which the dialect signs the reasoning, and expects back; they may come in pieces, and late. */
+  | { readonly type: "reasoning-extra"; readonly extra: Extra }
   /** A call begins. `index` is the adapter's own number for it within this turn. */
   | {
       readonly type: "tool-call";

@@ -59,6 +59,8 @@ interface Reasoning {
   readonly text: string;
   /** An opaque form that only its maker can read, for a later turn. */
   readonly encrypted?: string | undefined;
+  /** Fields in which its dialect signs it, which the model that made it expects back. */
+  readonly extra?: Extra | undefined;
 }
 
 /** A function takes JSON and a custom tool free text; a search is a function whose output brings tools along. */

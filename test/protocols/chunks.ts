@@ -2,6 +2,7 @@
  * Collects the chunks of a chat stream the way a careful client reads them, and throws at what no client should see.
  */
 import assert from "node:assert/strict";
+import { gatherFields } from "../../src/core/fields.ts";
 import type { WireItem } from "./grammar.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -69,6 +70,8 @@ export interface Gathered {
     readonly reasoning: string;
     readonly calls: readonly Call[];
     readonly annotations: readonly unknown[];
+    /** Other fields of the wire. */
+    readonly added: Fields;
   };
   readonly logprobs: readonly unknown[];
   readonly finishReason: string | undefined;
@@ -99,6 +102,7 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
   const calls: Call[] = [];
   const logprobs: unknown[] = [];
   const annotations: unknown[] = [];
+  const added = gatherFields();
   let [content, refusal, reasoning] = ["", "", ""];
   let finishReason: string | undefined;
 
@@ -116,6 +120,8 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
     reasoning += delta.reasoning_content ?? "";
     for (const piece of delta.tool_calls ?? []) acceptCall(piece, calls);
     annotations.push(...(delta.annotations ?? []));
+    const others = addedTo(delta);
+    if (Object.keys(others).length > 0) added.add({ dialect: "chat", fields: others });
     logprobs.push(...(choice.logprobs?.content ?? []));
     if (choice.finish_reason !== null) {
       finishReason = choice.finish_reason;
@@ -125,7 +131,7 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
   assert.equal(finishReason === undefined, error !== undefined, "a stream finishes once, or fails");
   const { choices: _choices, usage: _usage, object: _object, ...rest } = chunks.at(-1) ?? { choices: [] };
   return {
-    message: { content, refusal, reasoning, calls, annotations },
+    message: { content, refusal, reasoning, calls, annotations, added: added.toExtra()?.fields ?? {} },
     logprobs,
     finishReason,
     rest,
@@ -133,6 +139,21 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
     error,
   };
 }
+
+/** The fields of a message that no other reader knows. */
+export function addedTo(message: WireMessage): Fields {
+  return Object.fromEntries(Object.entries(message).filter(([key]) => !knownOfMessage.has(key)));
+}
+
+const knownOfMessage = new Set([
+  "role",
+  "content",
+  "refusal",
+  "reasoning_content",
+  "annotations",
+  "tool_calls",
+  "function_call",
+]);
 
 /** A call begins once, with everything but its arguments; then they follow, and never those of an earlier call. */
 function acceptCall(piece: WireCall, calls: Call[]): void {

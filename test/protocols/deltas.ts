@@ -39,6 +39,16 @@ const call: fc.Arbitrary<Delta[]> = fc
 /** Extra fields of a message, when it begins or at its end. */
 const phase = fc.constantFrom(undefined, { dialect: "responses" as const, fields: { phase: "commentary" } });
 
+/** Extra fields of reasoning, in pieces. */
+const fields: fc.Arbitrary<Extra> = fc
+  .record({ index: fc.nat(1), text })
+  .chain((piece) =>
+    fc.constantFrom<Extra>(
+      { dialect: "chat", fields: { details: [piece] } },
+      { dialect: "chat", fields: { tier: piece.index } },
+    ),
+  );
+
 const delta: fc.Arbitrary<Delta> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ type: fc.constant("text" as const), text, extra: phase }) },
   fc.record({ type: fc.constant("text" as const), text, logprobs: fc.constant([{ token: "t", logprob: -1 }]) }),
@@ -46,6 +56,7 @@ const delta: fc.Arbitrary<Delta> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ type: fc.constant("reasoning" as const), text }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("reasoning" as const), text, summary: fc.nat(1) }) },
   fc.record({ type: fc.constant("reasoning-seal" as const), encrypted: text }),
+  fc.record({ type: fc.constant("reasoning-extra" as const), extra: fields }),
   fc.record({ type: fc.constant("annotation" as const), annotation }),
   fc.record({
     type: fc.constant("other" as const),

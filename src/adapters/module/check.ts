@@ -63,6 +63,7 @@ const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
     isObject(annotation) && typeof annotation["type"] === "string" && isFields(annotation["fields"]),
   "message-end": ({ extra }) => mayBeExtra(extra),
   "reasoning-seal": ({ encrypted }) => typeof encrypted === "string",
+  "reasoning-extra": ({ extra }) => isExtra(extra),
   "tool-call": ({ index, callId, name, group, kind, extra }) =>
     Number.isInteger(index) &&
     typeof name === "string" &&

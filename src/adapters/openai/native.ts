@@ -20,6 +20,8 @@ const ours = {
 
 /** What the upstream said that we do not know; undefined if nothing. */
 export function extraOf(said: JsonObject, known: ReadonlySet<string>, dialect: Dialect): Extra | undefined {
-  const unknown = Object.entries(said).filter(([key, value]) => !known.has(key) && value !== null);
-  return unknown.length === 0 ? undefined : { dialect, fields: Object.fromEntries(unknown) };
+  let unknown: [string, unknown][] | undefined;
+  // Nearly all are known, so no list is made of them.
+  for (const key in said) if (!known.has(key) && said[key] !== null) (unknown ??= []).push([key, said[key]]);
+  return unknown && { dialect, fields: Object.fromEntries(unknown) };
 }

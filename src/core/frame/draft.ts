@@ -1,5 +1,6 @@
 /** Items in the making: each accepts deltas, says what they add, and is finished once. */
 import type { Delta } from "../delta.ts";
+import { gatherFields } from "../fields.ts";
 import type { ItemDelta, OutputItem } from "../event.ts";
 import type { Annotation, Extra, Part } from "../item.ts";
 
@@ -8,7 +9,7 @@ export interface Draft {
   accept(delta: Delta): Added | undefined;
   /** Of a call: whether it is complete. */
   isWhole?(): boolean;
-  /** Of a call: adds what must not be missing if nothing more is said. */
+  /** Called if it is not broken off. Of a call: adds what must not be missing if nothing more is said. */
   complete?(): Added | undefined;
   finish(): OutputItem;
 }
@@ -72,9 +73,12 @@ function beginReasoning(skeleton: Skeleton<"reasoning">): Draft {
   let section: number | undefined;
   let text = "";
   let encrypted: string | undefined;
+  const signed = gatherFields();
+  let isComplete = false;
   return {
     accept(delta) {
       if (delta.type === "reasoning-seal") encrypted = delta.encrypted;
+      if (delta.type === "reasoning-extra") signed.add(delta.extra);
       if (delta.type !== "reasoning" || delta.text === "") return undefined;
       if (delta.summary === undefined) {
         text += delta.text;
@@ -87,7 +91,16 @@ function beginReasoning(skeleton: Skeleton<"reasoning">): Draft {
       summary[part] += delta.text;
       return { kind: "summary", part, text: delta.text };
     },
-    finish: () => ({ ...skeleton, summary, text, ...(encrypted !== undefined && { encrypted }) }),
+    complete() {
+      isComplete = true;
+      return undefined;
+    },
+    finish() {
+      // Signed is only the whole: servers refuse a part of it.
+      const extra = isComplete ? signed.toExtra() : undefined;
+      const sealed = { ...(encrypted !== undefined && { encrypted }), ...(extra !== undefined && { extra }) };
+      return { ...skeleton, summary, text, ...sealed };
+    },
   };
 }
 

@@ -32,6 +32,7 @@ export function createItems(tell: Tell) {
 
   return {
     items,
+    isEmpty: (): boolean => open === undefined && items.length === 0,
     isOpen: (type: OutputItem["type"], call?: number): boolean => open?.type === type && open.call === call,
     /** Nothing is open that another call would have to wait for. */
     isComplete: (): boolean => open?.draft.isWhole?.() !== false,

@@ -1,6 +1,7 @@
 /** An answer in the making: accepts what the adapter says, opens and closes its items, and knows the result. */
 import type { Delta } from "../delta.ts";
 import { GatewayError } from "../errors.ts";
+import { gatherFields } from "../fields.ts";
 import type { OutputItem } from "../event.ts";
 import { type Answer, type Choice, type Finish, isCutOff, type Notes, type Usage } from "../turn.ts";
 import { emptyMessage, emptyReasoning } from "./draft.ts";
@@ -16,6 +17,8 @@ export function createScript(turnId: string, tell: Tell) {
   const waitingBy = new Map<number, CallDelta[]>();
   let usage: Usage | undefined;
   let notes: Notes = {};
+  /** What signs the reasoning but came after it. */
+  const lateFields = gatherFields();
   let finish: Finish = "stop";
 
   function accept(delta: Delta): void {
@@ -40,6 +43,9 @@ export function createScript(turnId: string, tell: Tell) {
         if (!answer.isOpen("reasoning")) begin(emptyReasoning());
         answer.add(delta);
         return answer.close();
+      case "reasoning-extra":
+        if (answer.isEmpty()) begin(emptyReasoning());
+        return answer.isOpen("reasoning") ? answer.add(delta) : lateFields.add(delta.extra);
       case "tool-call":
         if (waiting.length === 0 && answer.isComplete()) return tellCall(delta);
         return wait(delta);
@@ -106,11 +112,22 @@ export function createScript(turnId: string, tell: Tell) {
     return { finish: items.some((item) => item.type === "tool-call") ? "tool-calls" : "stop", items };
   }
 
+  function signLate(): void {
+    const extra = lateFields.toExtra();
+    if (extra === undefined) return;
+    answer.begin(emptyReasoning());
+    answer.add({ type: "reasoning-extra", extra });
+    answer.close();
+  }
+
   return {
     accept,
     closeAll(whole: boolean): void {
       if (whole) release();
-      answer.close(whole && !isCutOff(finish));
+      const isComplete = whole && !isCutOff(finish);
+      answer.close(isComplete);
+      // What is cut off stays the last item.
+      if (isComplete) signLate();
     },
     toChoice,
     toAnswer(failure: GatewayError | undefined, endedAt: Date): Answer {

@@ -26,6 +26,7 @@ export function sizeOf(delta: Delta): number {
     case "tool-call":
       return callSize + sizeOfNames(delta) + sizeOfExtra(delta.extra);
     case "tool-extra":
+    case "reasoning-extra":
     case "message-end":
       return overhead + sizeOfExtra(delta.extra);
     case "reasoning-seal":

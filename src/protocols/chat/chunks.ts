@@ -79,6 +79,12 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
     return chunk(`"reasoning_content":${JSON.stringify(isNext ? betweenSections + delta.text : delta.text)}`);
   }
 
+  /** Fields that this dialect adds to the message. */
+  function addFields(extra: Extra | undefined): string {
+    const fields = fieldsOf(extra, "chat");
+    return fields === undefined ? "" : chunk(JSON.stringify(fields).slice(1, -1));
+  }
+
   /** Fields that this dialect adds to a call already sent; some readers ignore a piece without arguments. */
   function addExtra(extra: Extra | undefined): string {
     // A field may be present without a value.
@@ -111,6 +117,11 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
     }
   }
 
+  function endItem(item: OutputItem): string {
+    if (item.type === "tool-call") first ??= item;
+    return item.type === "reasoning" && wants.reasoning ? addFields(item.extra) : "";
+  }
+
   function say(event: ItemEvent): string {
     switch (event.type) {
       case "item-start":
@@ -118,8 +129,7 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
       case "item-delta":
         return add(event);
       case "item-end":
-        if (event.item.type === "tool-call") first ??= event.item;
-        return "";
+        return endItem(event.item);
     }
   }
 

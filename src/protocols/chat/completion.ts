@@ -1,6 +1,7 @@
 /** An answer as one chat completion, and what its chunks share with it. */
 import type { OutputItem } from "../../core/event.ts";
-import { fieldsOf, type ToolCall } from "../../core/item.ts";
+import { gatherFields } from "../../core/fields.ts";
+import { type Extra, fieldsOf, type ToolCall } from "../../core/item.ts";
 import type { About } from "../../core/ports.ts";
 import type { Answer, Choice, Finish, Notes, Usage } from "../../core/turn.ts";
 import { isObject } from "../fields.ts";
@@ -30,6 +31,7 @@ function toChoice({ items, finish }: Choice, index: number, wants: Wants): unkno
   return {
     index,
     message: {
+      ...(wants.reasoning && toSignatures(items)),
       role: "assistant",
       content: silent ? null : said.text,
       refusal: said.refusal === "" ? null : said.refusal,
@@ -66,6 +68,13 @@ function collect(items: readonly OutputItem[]) {
     }
   }
   return { text, refusal, reasoning, logprobs, annotations };
+}
+
+/** The fields in which this dialect signs the reasoning. */
+function toSignatures(items: readonly OutputItem[]): Extra["fields"] | undefined {
+  const signed = gatherFields();
+  for (const item of items) if (item.type === "reasoning" && item.extra?.dialect === "chat") signed.add(item.extra);
+  return signed.toExtra()?.fields;
 }
 
 /** Between the sections of a summary. */

@@ -1,5 +1,5 @@
 /** Seals what a caller carries from turn to turn but cannot read: an answer's reasoning, or a compaction. */
-import type { Compaction, Item } from "../../core/item.ts";
+import type { Compaction, Extra, Item } from "../../core/item.ts";
 import { invalid, isObject } from "../fields.ts";
 
 /** Only the same owner can open what was sealed. */
@@ -26,8 +26,9 @@ type Reasoning = Extract<Item, { type: "reasoning" }>;
  * The reasoning and what the adapter has sealed of it, in one. Clients drop reasoning that has none, so there always is
  * one. `isSummarised`: the summary that the caller sees is not the item's own, which is then included.
  */
-export function sealReasoning({ text, encrypted, summary }: Reasoning, seal: Seal, isSummarised: boolean): string {
-  return seal.seal(JSON.stringify({ text, encrypted, ...(isSummarised && { sections: summary }) }));
+export function sealReasoning(item: Reasoning, seal: Seal, isSummarised: boolean): string {
+  const { text, encrypted, extra, summary } = item;
+  return seal.seal(JSON.stringify({ text, encrypted, extra, ...(isSummarised && { sections: summary }) }));
 }
 
 /** What a caller has sent back, and its path. */
@@ -42,13 +43,15 @@ export function openReasoning(
   open: Pick<Reasoning, "summary" | "text">,
   seal: Seal,
 ): Reasoning {
-  const { text, encrypted, sections } = brought === undefined ? {} : openFields(brought, seal);
+  const { text, encrypted, extra, sections } = brought === undefined ? {} : openFields(brought, seal);
   if (typeof text !== "string") return { type: "reasoning", ...open, encrypted: brought?.sealed };
   return {
     type: "reasoning",
     summary: Array.isArray(sections) ? sections.filter((section) => typeof section === "string") : open.summary,
     text,
     encrypted: typeof encrypted === "string" ? encrypted : undefined,
+    // Nobody else can have sealed it.
+    ...(isObject(extra) && { extra: extra as unknown as Extra }),
   };
 }
 

@@ -7,7 +7,7 @@ import { GatewayError } from "../../../src/core/errors.ts";
 import { createChatProtocol } from "../../../src/protocols/chat/index.ts";
 import { createResponsesProtocol } from "../../../src/protocols/responses/index.ts";
 import { createSeal } from "../../../src/seal.ts";
-import { fromItem, gatherChunks, toCall, type WireCompletion } from "../chunks.ts";
+import { addedTo, fromItem, gatherChunks, toCall, type WireCompletion } from "../chunks.ts";
 import { batches } from "../deltas.ts";
 import { checkStream, isCall } from "../grammar.ts";
 import { playWith } from "../script.ts";
@@ -55,6 +55,7 @@ function summarise({ message, logprobs, finish_reason }: WireCompletion["choices
       reasoning: reasoning ?? "",
       calls: calls?.map(toCall) ?? [],
       annotations: message.annotations ?? [],
+      added: addedTo(message),
     },
     logprobs: logprobs?.content ?? [],
     finishReason: finish_reason,

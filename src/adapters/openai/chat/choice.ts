@@ -8,6 +8,7 @@ import { errorIn } from "../failure.ts";
 import { excerpt, type Scrub, toReportedFailure } from "../../http/refusal.ts";
 import { type JsonObject, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { readLogprobs } from "../logprobs.ts";
+import { extraOf } from "../native.ts";
 import type { Say } from "../stream.ts";
 import { createCallReader } from "./calls.ts";
 
@@ -58,6 +59,14 @@ export function createChoiceReader(
     emit(words);
   }
 
+  /** Fields that we do not know. They are no words, so they do not count as such. */
+  function acceptExtra(message: JsonObject): void {
+    for (const [key, value] of Object.entries(extraOf(message, knownOfMessage, "chat")?.fields ?? {})) {
+      if (!isSigning(key, value)) continue;
+      say({ type: "reasoning-extra", extra: { dialect: "chat", fields: { [key]: value } } });
+    }
+  }
+
   /** `isAtOnce`: it is the whole message, not a piece. */
   function acceptMessage(message: JsonObject, logprobs: Logprobs, isAtOnce: boolean): void {
     const content = message["content"];
@@ -65,6 +74,7 @@ export function createChoiceReader(
     const reasoning =
       textAt(message, "reasoning_content") ?? textAt(message, "reasoning") ?? (parts && joinThoughts(parts));
     if (reasoning !== undefined && reasoning !== "") emitWords({ type: "reasoning", text: reasoning });
+    acceptExtra(message);
     const text = parts === undefined ? content : joinTexts(parts);
     if (typeof text === "string" && text !== "") {
       emitWords({ type: "text", text, logprobs });
@@ -157,4 +167,27 @@ function joinThoughts(parts: readonly JsonObject[]): string {
   return parts
     .map((part) => textAt(part, "thinking") ?? joinTexts((listAt(part, "thinking") ?? []).filter(isObject)))
     .join("");
+}
+
+const knownOfMessage = new Set([
+  "role",
+  "content",
+  "refusal",
+  "reasoning",
+  "reasoning_content",
+  "annotations",
+  "tool_calls",
+  "function_call",
+]);
+
+/**
+ * Fields in which servers sign a model's reasoning. Without them, models that call tools refuse to continue, or have
+ * forgotten why they called.
+ */
+const signing: ReadonlySet<string> = new Set(["reasoning_details", "reasoning_opaque", "thinking_blocks"]);
+
+function isSigning(key: string, value: unknown): boolean {
+  if (Array.isArray(value) && value.length === 0) return false;
+  if (key !== "extra_content") return signing.has(key);
+  return JSON.stringify(value).includes('"thought_signature"');
 }

@@ -1,7 +1,9 @@
 /** Writes items as chat messages in their real roles; an assistant's successive words and calls are one message. */
 import { GatewayError } from "../../../core/errors.ts";
+import { gatherFields } from "../../../core/fields.ts";
 import {
   type Content,
+  type Extra,
   fieldsOf,
   type Item,
   type Message,
@@ -40,12 +42,19 @@ export function writeMessages(
   let isReasoningSent = false;
   /** Reasoning before the assistant's next message. */
   let reasoningText = "";
+  /** What signs it, or the last message's, if it came late. */
+  let signatures: Extra[] = [];
+  /** The open message's signatures, and the fields that it has from the caller, which count more. */
+  let signed = gatherFields();
+  let own: JsonObject = {};
   /** Tool output that a tool message cannot hold; it follows the last of the outputs. */
   let shown: unknown[] = [];
 
   function openAssistant(fields: JsonObject): AssistantMessage {
     open = { ...fields, role: "assistant", content: null };
     isReasoningSent = hasReasoning(fields);
+    signed = gatherFields();
+    own = fields;
     messages.push(open);
     return open;
   }
@@ -54,12 +63,21 @@ export function writeMessages(
     if (reasoningText !== "" && !isReasoningSent)
       assistant.reasoning_content = (assistant.reasoning_content ?? "") + reasoningText;
     reasoningText = "";
+    if (signatures.length > 0) sign(assistant);
+  }
+
+  function sign(assistant: AssistantMessage): void {
+    for (const extra of signatures) signed.add(extra);
+    signatures = [];
+    Object.assign(assistant, { ...signed.toExtra()?.fields, ...own });
   }
 
   /** The next message is another's; reasoning without a message is dropped. */
   function closeAssistant(): void {
+    if (open !== undefined && signatures.length > 0) sign(open);
     open = undefined;
     reasoningText = "";
+    signatures = [];
   }
 
   function say(message: Message): void {
@@ -69,6 +87,7 @@ export function writeMessages(
     if (open?.tool_calls !== undefined) {
       isReasoningSent ||= open.reasoning_content === undefined && hasReasoning(fields);
       Object.assign(open, { ...fields, ...open });
+      own = { ...fields, ...own };
       if (content !== "") open.content = joinContents(open.content, content);
     } else openAssistant(fields).content = content;
     if (open !== undefined) addReasoning(open);
@@ -83,6 +102,7 @@ export function writeMessages(
     switch (item.type) {
       case "reasoning":
         if (sendsReasoning) reasoningText += textOfReasoning(item);
+        if (item.extra?.dialect === "chat") signatures.push(item.extra);
         break;
       case "tool-call": {
         const assistant = open ?? openAssistant({});
@@ -114,6 +134,7 @@ export function writeMessages(
         }
     }
   }
+  closeAssistant();
   if (shown.length > 0) messages.push({ role: "user", content: shown });
   return messages;
 }
