@@ -32,6 +32,8 @@ type Said =
   | { readonly type: "reasoning-seal"; readonly encrypted: string }
   /** Fields in which the dialect signs the reasoning, and expects back; they may come in pieces, and late. */
   | { readonly type: "reasoning-extra"; readonly extra: Extra }
+  /** What the dialect adds to the message, in pieces, for its caller alone. */
+  | { readonly type: "message-extra"; readonly extra: Extra }
   /** A call begins. `index` is the adapter's own number for it within this turn. */
   | {
       readonly type: "tool-call";

@@ -1,6 +1,6 @@
 /** The third door of the core: who remembers. Turns form a tree, sessions point into it. Every store passes one contract suite. */
 import type { ErrorCode } from "./errors.ts";
-import type { Item } from "./item.ts";
+import type { Extra, Item } from "./item.ts";
 import type { Pieces } from "./frame/pieces.ts";
 import type { Peers } from "./peers.ts";
 import type { Path } from "./place/path.ts";
@@ -175,6 +175,8 @@ export interface Told extends Pick<About, "history" | "contextItems" | "omittedI
   readonly finish: Finish;
   /** The other answers requested; nothing continues from them. */
   readonly others?: readonly Choice[] | undefined;
+  /** What the dialect added to the message, for the caller alone. */
+  readonly extra?: Extra | undefined;
   readonly notes: Notes;
   readonly remarks?: readonly Remark[] | undefined;
   /** It runs in the background, so it can be cancelled. */

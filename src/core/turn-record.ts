@@ -194,6 +194,7 @@ function toTold({ about, memo, background }: TurnRecord, answer: Answer | undefi
     endedAt: answer?.endedAt,
     finish: answer?.finish ?? "stop",
     ...(answer?.others !== undefined && { others: answer.others }),
+    ...(answer?.extra !== undefined && { extra: answer.extra }),
     notes: answer?.notes ?? {},
     ...(remarks.length > 0 && { remarks }),
     ...(background && { background }),

@@ -189,6 +189,8 @@ export interface Answer extends Choice {
 export interface Choice {
   readonly finish: Finish;
   readonly items: readonly OutputItem[];
+  /** What the dialect adds to its message, for the caller alone. */
+  readonly extra?: Extra | undefined;
 }
 
 /** Why the model stopped. */
@@ -210,8 +212,10 @@ export interface Usage {
   readonly reasoningTokens: number;
 }
 
-/** What the adapter said about itself that both wires have a field for. */
+/** What the adapter said about itself and the answer. */
 export interface Notes {
   readonly fingerprint?: string | undefined;
   readonly serviceTier?: string | undefined;
+  /** Fields of its dialect that we have no word for, for the caller alone; the last value of each counts. */
+  readonly extra?: Extra | undefined;
 }

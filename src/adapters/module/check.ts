@@ -64,6 +64,7 @@ const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
   "message-end": ({ extra }) => mayBeExtra(extra),
   "reasoning-seal": ({ encrypted }) => typeof encrypted === "string",
   "reasoning-extra": ({ extra }) => isExtra(extra),
+  "message-extra": ({ extra }) => isExtra(extra),
   "tool-call": ({ index, callId, name, group, kind, extra }) =>
     Number.isInteger(index) &&
     typeof name === "string" &&
@@ -82,7 +83,8 @@ const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
     isObject(usage) &&
     counts.every((count) => isCount(usage[count])) &&
     (usage["cacheWriteTokens"] === undefined || isCount(usage["cacheWriteTokens"])),
-  notes: ({ notes }) => isObject(notes) && isWord(notes["fingerprint"]) && isWord(notes["serviceTier"]),
+  notes: ({ notes }) =>
+    isObject(notes) && isWord(notes["fingerprint"]) && isWord(notes["serviceTier"]) && mayBeExtra(notes["extra"]),
   finish: ({ reason }) => finishes.some((known) => known === reason),
 };
 

@@ -76,6 +76,7 @@ export function toAnswer(turn: StoredTurn): Answer {
     items: output.filter(isOutput),
     ...(output.some(isRemoved) && { places: output.flatMap((item, index) => (isOutput(item) ? [index] : [])) }),
     ...(told?.others !== undefined && { others: told.others }),
+    ...(told?.extra !== undefined && { extra: told.extra }),
     usage,
     error: failure && toError(failure),
     notes: told?.notes ?? {},

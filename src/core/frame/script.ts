@@ -17,6 +17,7 @@ export function createScript(turnId: string, tell: Tell) {
   const waitingBy = new Map<number, CallDelta[]>();
   let usage: Usage | undefined;
   let notes: Notes = {};
+  const messageFields = gatherFields();
   /** What signs the reasoning but came after it. */
   const lateFields = gatherFields();
   let finish: Finish = "stop";
@@ -46,6 +47,8 @@ export function createScript(turnId: string, tell: Tell) {
       case "reasoning-extra":
         if (answer.isEmpty()) begin(emptyReasoning());
         return answer.isOpen("reasoning") ? answer.add(delta) : lateFields.add(delta.extra);
+      case "message-extra":
+        return messageFields.add(delta.extra);
       case "tool-call":
         if (waiting.length === 0 && answer.isComplete()) return tellCall(delta);
         return wait(delta);
@@ -107,9 +110,11 @@ export function createScript(turnId: string, tell: Tell) {
 
   function toChoice(): Choice {
     const { items } = answer;
-    if (isCutOff(finish)) return { finish, items };
+    const extra = messageFields.toExtra();
+    const said = { items, ...(extra !== undefined && { extra }) };
+    if (isCutOff(finish)) return { finish, ...said };
     // Whatever the adapter says: agents continue while an answer stops for calls, so it must have some.
-    return { finish: items.some((item) => item.type === "tool-call") ? "tool-calls" : "stop", items };
+    return { finish: items.some((item) => item.type === "tool-call") ? "tool-calls" : "stop", ...said };
   }
 
   function signLate(): void {

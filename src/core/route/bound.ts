@@ -26,6 +26,7 @@ export function sizeOf(delta: Delta): number {
     case "tool-call":
       return callSize + sizeOfNames(delta) + sizeOfExtra(delta.extra);
     case "tool-extra":
+    case "message-extra":
     case "reasoning-extra":
     case "message-end":
       return overhead + sizeOfExtra(delta.extra);
@@ -37,6 +38,8 @@ export function sizeOf(delta: Delta): number {
       return overhead + sizeOfExtra(delta.extra);
     case "compaction":
       return overhead + delta.summary.length;
+    case "notes":
+      return overhead + sizeOfExtra(delta.notes.extra);
     default:
       return overhead;
   }

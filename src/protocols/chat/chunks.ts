@@ -8,8 +8,8 @@ import type { Wants } from "./request.ts";
 
 export interface ChoiceSpeaker {
   say(event: ItemEvent): string;
-  /** Its last chunk; `last` has what is known only at the end. */
-  end(last: string, finish: Finish): string;
+  /** Its last chunk; `last` has what is known only at the end, and `extra` what this dialect adds to the message. */
+  end(last: string, finish: Finish, extra: Extra | undefined): string;
 }
 
 /** What all chunks of a stream begin and end with. */
@@ -66,9 +66,9 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
     return `"tool_calls":${JSON.stringify(begun)}`;
   }
 
-  function end(last: string, finish: Finish): string {
+  function end(last: string, finish: Finish, extra: Extra | undefined): string {
     const reason = `${last}{"index":${index},"delta":{},"logprobs":null,"finish_reason":"${toFinishReason(finish, wants)}"${tail}`;
-    return (introduced ? "" : introduce()) + reason;
+    return (introduced ? "" : introduce()) + addFields(extra) + reason;
   }
 
   /** Sections of a summary are separated as in the whole answer. */

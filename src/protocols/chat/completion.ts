@@ -12,6 +12,7 @@ import type { Wants } from "./request.ts";
 /** The whole answer at once. */
 export function toCompletion(about: About, answer: Answer, wants: Wants): unknown {
   return {
+    ...fieldsOf(answer.notes.extra, "chat"),
     id: toCompletionId(about),
     object: "chat.completion",
     created: toSeconds(about.createdAt),
@@ -24,14 +25,14 @@ export function toCompletion(about: About, answer: Answer, wants: Wants): unknow
   };
 }
 
-function toChoice({ items, finish }: Choice, index: number, wants: Wants): unknown {
+function toChoice({ items, finish, extra }: Choice, index: number, wants: Wants): unknown {
   const said = collect(items);
   const calls = items.filter((item) => item.type === "tool-call");
   const silent = said.text === "" && (calls.length > 0 || said.refusal !== "");
   return {
     index,
     message: {
-      ...(wants.reasoning && toSignatures(items)),
+      ...toAdded(items, extra, wants),
       role: "assistant",
       content: silent ? null : said.text,
       refusal: said.refusal === "" ? null : said.refusal,
@@ -70,11 +71,13 @@ function collect(items: readonly OutputItem[]) {
   return { text, refusal, reasoning, logprobs, annotations };
 }
 
-/** The fields in which this dialect signs the reasoning. */
-function toSignatures(items: readonly OutputItem[]): Extra["fields"] | undefined {
-  const signed = gatherFields();
-  for (const item of items) if (item.type === "reasoning" && item.extra?.dialect === "chat") signed.add(item.extra);
-  return signed.toExtra()?.fields;
+/** What this dialect adds to the message: fields that sign its reasoning, and others. */
+function toAdded(items: readonly OutputItem[], extra: Extra | undefined, { reasoning }: Wants): Extra["fields"] {
+  const added = gatherFields();
+  for (const item of reasoning ? items : [])
+    if (item.type === "reasoning" && item.extra?.dialect === "chat") added.add(item.extra);
+  if (extra?.dialect === "chat") added.add(extra);
+  return added.toExtra()?.fields ?? {};
 }
 
 /** Between the sections of a summary. */

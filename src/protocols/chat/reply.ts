@@ -1,6 +1,7 @@
 /** Says an answer as a chat completion: whole, or as a stream of chunks. */
 import { toWireError } from "../../core/errors.ts";
 import type { Event } from "../../core/event.ts";
+import { fieldsOf } from "../../core/item.ts";
 import type { About, Voice } from "../../core/ports.ts";
 import type { Answer } from "../../core/turn.ts";
 import { toSeconds } from "../time.ts";
@@ -32,10 +33,13 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
   function end(answer: Answer): string {
     if (answer.error !== undefined) return `data: ${JSON.stringify({ error: toWireError(answer.error) })}\n\n${done}`;
     // What served the answer is known at its end; readers that collect chunks keep the last value.
-    const last = `${head}${JSON.stringify(toServed(answer.notes)).slice(1, -1)},"choices":[`;
-    let said = "";
-    for (const [index, { finish }] of [answer, ...(answer.others ?? [])].entries())
-      said += speakerOf(index).end(last, finish);
+    const served = toServed(answer.notes);
+    const last = `${head}${JSON.stringify(served).slice(1, -1)},"choices":[`;
+    const added = fieldsOf(answer.notes.extra, "chat");
+    const lastOfFirst = added && `${head}${JSON.stringify({ ...added, ...served }).slice(1, -1)},"choices":[`;
+    let said = first.end(lastOfFirst ?? last, answer.finish, answer.extra);
+    for (const [index, { finish, extra }] of (answer.others ?? []).entries())
+      said += speakerOf(index + 1).end(last, finish, extra);
     const usage = wants.usage && answer.usage ? `${last}],"usage":${JSON.stringify(toUsage(answer.usage))}}\n\n` : "";
     return said + usage + done;
   }

@@ -1,4 +1,5 @@
 /** Writes the response object as JSON text, with every key; what the request fixed is stringified only once. */
+import { fieldsOf } from "../../core/item.ts";
 import type { About } from "../../core/ports.ts";
 import type { Answer, Usage } from "../../core/turn.ts";
 import { toSeconds } from "../time.ts";
@@ -51,8 +52,10 @@ export function createResponseWriter(about: About, echo: Echo): ResponseWriter {
     const conversation = (session ?? undefined) === undefined ? {} : { conversation: { id: session } };
     const opening = toText({ status, background, completed_at, ...conversation, error, frequency_penalty });
     const ending = toText({ service_tier });
+    const added = fieldsOf(answer?.notes.extra, "responses");
     return (
-      `{${head},${opening},${toText({ incomplete_details })},${beforeOutput},"output":[${items.join(",")}],` +
+      `{${head},${opening},${toText({ incomplete_details })},${beforeOutput},` +
+      `${added === undefined ? "" : `${toText(added)},`}"output":[${items.join(",")}],` +
       `${afterOutput},${ending},${beforeUsage},${toText({ usage })},${tail}}`
     );
   };

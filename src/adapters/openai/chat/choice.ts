@@ -61,9 +61,12 @@ export function createChoiceReader(
 
   /** Fields that we do not know. They are no words, so they do not count as such. */
   function acceptExtra(message: JsonObject): void {
-    for (const [key, value] of Object.entries(extraOf(message, knownOfMessage, "chat")?.fields ?? {})) {
-      if (!isSigning(key, value)) continue;
-      say({ type: "reasoning-extra", extra: { dialect: "chat", fields: { [key]: value } } });
+    const extra = extraOf(message, knownOfMessage, "chat");
+    if (extra === undefined) return;
+    for (const [key, value] of Object.entries(extra.fields)) {
+      if (Array.isArray(value) && value.length === 0) continue;
+      const type = isSigning(key, value) ? "reasoning-extra" : "message-extra";
+      say({ type, extra: { dialect: "chat", fields: { [key]: value } } });
     }
   }
 
@@ -182,12 +185,11 @@ const knownOfMessage = new Set([
 
 /**
  * Fields in which servers sign a model's reasoning. Without them, models that call tools refuse to continue, or have
- * forgotten why they called.
+ * forgotten why they called. Nothing else is sent back: many servers reject even fields of their own answers.
  */
 const signing: ReadonlySet<string> = new Set(["reasoning_details", "reasoning_opaque", "thinking_blocks"]);
 
 function isSigning(key: string, value: unknown): boolean {
-  if (Array.isArray(value) && value.length === 0) return false;
   if (key !== "extra_content") return signing.has(key);
   return JSON.stringify(value).includes('"thought_signature"');
 }

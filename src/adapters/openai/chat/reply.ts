@@ -5,6 +5,7 @@ import { type Scrub, toReportedFailure } from "../../http/refusal.ts";
 import { type JsonObject, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { errorIn } from "../failure.ts";
 import { requireJson } from "../json.ts";
+import { extraOf } from "../native.ts";
 import { type AnswerReader, type ReplyReader, type Say, createStreamReader, requireObject } from "../stream.ts";
 import { readUsage } from "../usage.ts";
 import { type ChoiceReader, createChoiceReader, type Word } from "./choice.ts";
@@ -39,6 +40,21 @@ function createAnswerReader(
   const choices = new Map([[0, first]]);
   let fingerprint: string | undefined;
   let serviceTier: string | undefined;
+  /** Fields that we do not know, and the same in JSON: some servers repeat them with every chunk. */
+  const added = new Map<string, unknown>();
+  const addedTexts = new Map<string, string>();
+
+  function acceptExtra(body: JsonObject): void {
+    const extra = extraOf(body, knownOfBody, "chat");
+    if (extra === undefined) return;
+    const news = Object.entries(extra.fields).filter(([key, value]) => addedTexts.get(key) !== JSON.stringify(value));
+    if (news.length === 0) return;
+    for (const [key, value] of news) {
+      added.set(key, value);
+      addedTexts.set(key, JSON.stringify(value));
+    }
+    say({ type: "notes", notes: { extra: { dialect: "chat", fields: Object.fromEntries(added) } } });
+  }
 
   function acceptNotes(body: JsonObject): void {
     const newFingerprint = textAt(body, "system_fingerprint") ?? fingerprint;
@@ -62,6 +78,7 @@ function createAnswerReader(
       const error = errorIn(body);
       if (error !== undefined) throw toReportedFailure(error, scrub);
       acceptNotes(body);
+      acceptExtra(body);
       let usage = objectAt(body, "usage");
       for (const [at, choice] of (listAt(body, "choices") ?? []).entries()) {
         if (!isObject(choice)) continue;
@@ -84,3 +101,20 @@ function createAnswerReader(
     },
   };
 }
+
+/** Also what is not for callers: one field only hides the length of a chunk, and others look like an error. */
+const knownOfBody = new Set([
+  "id",
+  "object",
+  "created",
+  "model",
+  "choices",
+  "usage",
+  "service_tier",
+  "system_fingerprint",
+  "error",
+  "obfuscation",
+  "message",
+  "code",
+  "type",
+]);

@@ -107,6 +107,10 @@ function endAnswer(reading: Reading, response: JsonObject, shortage?: Finish): v
   items.endAll(response);
   const serviceTier = textAt(response, "service_tier");
   if (serviceTier !== undefined) say({ type: "notes", notes: { serviceTier } });
+  // Nearly all other fields repeat the request.
+  const moderation = objectAt(response, "moderation");
+  if (moderation !== undefined)
+    say({ type: "notes", notes: { extra: { dialect: "responses", fields: { moderation } } } });
   const usage = objectAt(response, "usage");
   if (usage !== undefined) say({ type: "usage", usage: readUsage(usage, "input", "output") });
   say({ type: "finish", reason: shortage ?? (items.hasCalls() ? "tool-calls" : "stop") });
