@@ -1,4 +1,5 @@
 /** Reads what callers, upstreams and programs wrote, without trusting its shape. */
+import { isExcessive } from "../core/json-shape.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -6,8 +7,9 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The value of a JSON text; undefined if it is none. */
+/** The value of a JSON text; undefined if it is none, or has more in it than any answer. */
 export function parseJson(text: string): unknown {
+  if (isExcessive(text)) return undefined;
   try {
     return JSON.parse(text);
   } catch {

@@ -35,6 +35,19 @@ export function lookThrough(text: string, most: Omit<JsonShape, "commas">): Json
   return { depth, containers, members, commas };
 }
 
+/** Far more than any model's answer has: a request's tools, echoed, or log probabilities with many alternatives. */
+export const mostInAnswers = { depth: 1_000, containers: 2_000_000, members: Infinity } as const;
+
+/**
+ * Whether a model's text has more nesting, or more objects and lists, than an answer may have. To parse 20 MB of
+ * brackets takes ten seconds, in which nobody else is served.
+ */
+export function isExcessive(text: string): boolean {
+  if (text.length <= mostInAnswers.depth || !/^\s*[[{]/.test(text)) return false;
+  const { depth, containers } = lookThrough(text, mostInAnswers);
+  return depth > mostInAnswers.depth || containers > mostInAnswers.containers;
+}
+
 const quote = 0x22;
 const comma = 0x2c;
 const colon = 0x3a;

@@ -57,6 +57,19 @@ test("an object of type error is an error, and a message field alone does not ma
   assert.equal(deltasOf({ choices, message: "ok", code: 0 }).length, 2);
 });
 
+test("an answer with more nesting than any answer has is refused before it is parsed", () => {
+  const nested = (depth: number) => JSON.parse(`${"[".repeat(depth)}${"]".repeat(depth)}`) as unknown;
+  const expected = { code: "adapter_protocol", wireCode: "adapter_answer_too_large" };
+  const toWhole = (depth: number) =>
+    `{"choices":[{"index":0,"message":{"content":"Hi","steps":${"[".repeat(depth)}${"]".repeat(depth)}},"finish_reason":"stop"}]}`;
+  assert.equal(readWholeReply(toWhole(900), (text) => text).length, 3);
+  assert.throws(() => readWholeReply(toWhole(1_000), (text) => text), expected);
+  assert.throws(() => deltasOf(chunk({ content: "Hi", steps: nested(1_000) })), expected);
+  const start = worked();
+  assert.throws(() => readWholeReply("[".repeat(5_000_000), (text) => text), expected);
+  assert.ok(worked() - start < 500);
+});
+
 test("content that is a list of parts is read as their texts", () => {
   const content = [{ type: "text", text: "H" }, { type: "reference", ids: [1] }, null, { type: "text", text: "i" }];
   assert.deepEqual(deltasOf(chunk({ content }))[0], { type: "text", text: "Hi", logprobs: undefined });

@@ -1,14 +1,27 @@
 /** Reads the JSON that an upstream must send. */
 import { GatewayError } from "../../core/errors.ts";
+import { isExcessive, mostInAnswers } from "../../core/json-shape.ts";
 import { type Scrub, excerpt } from "../http/refusal.ts";
-import { isObject, listAt, parseJson, textAt } from "../json.ts";
+import { isObject, listAt, textAt } from "../json.ts";
 
 export function requireJson(text: string, scrub: Scrub): unknown {
-  const value = parseJson(text);
-  if (value !== undefined) return value;
-  throw new GatewayError("adapter_protocol", "The upstream answered with something that is not JSON.", {
-    cause: new Error(`It begins: ${excerpt(text, 200, scrub)}`),
-  });
+  if (isExcessive(text)) throw tooMuch();
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new GatewayError("adapter_protocol", "The upstream answered with something that is not JSON.", {
+      cause: new Error(`It begins: ${excerpt(text, 200, scrub)}`),
+    });
+  }
+}
+
+function tooMuch(): GatewayError {
+  const { depth, containers } = mostInAnswers;
+  return new GatewayError(
+    "adapter_protocol",
+    `The upstream's answer is nested deeper than ${depth} levels, or has more than ${containers} objects and lists in it.`,
+    { wireCode: "adapter_answer_too_large" },
+  );
 }
 
 /** The names in a list of models; undefined if it is none. */

@@ -3,6 +3,7 @@ import type { Delta } from "../delta.ts";
 import { gatherFields } from "../fields.ts";
 import type { ItemDelta, OutputItem } from "../event.ts";
 import type { Annotation, Extra, Part } from "../item.ts";
+import { isExcessive } from "../json-shape.ts";
 
 export interface Draft {
   /** What the delta adds, if anything. */
@@ -141,6 +142,7 @@ function beginCall({ extra, ...skeleton }: Skeleton<"tool-call">): Draft {
 type Skeleton<Type> = Extract<OutputItem, { type: Type }>;
 
 function isJsonObject(text: string): boolean {
+  if (isExcessive(text)) return false;
   try {
     return typeof JSON.parse(text) === "object";
   } catch {
