@@ -185,6 +185,23 @@ test("a redirect is refused, so that the key goes to no other server", async () 
   assert.deepEqual(elsewhere.received, []);
 });
 
+test("only the adapter's own limits end a silence, not those of Node's fetch", async (context) => {
+  const place = Symbol.for("undici.globalDispatcher.1");
+  const own = Reflect.get(globalThis, place) as NonNullable<RequestInit["dispatcher"]>;
+  const limits: unknown[] = [];
+  const watched = own.compose((dispatch) => (options, handler) => {
+    limits.push([options.headersTimeout, options.bodyTimeout]);
+    return dispatch(options, handler);
+  });
+  Reflect.set(globalThis, place, watched);
+  context.after(() => Reflect.set(globalThis, place, own));
+  await using upstream = await startUpstream(
+    answerStream(anthropic.begin(), anthropic.say(["Hi"]), anthropic.end("stop")),
+  );
+  await collect(createAdapter(anthropic, upstream.url));
+  assert.deepEqual(limits, [[0, 0]]);
+});
+
 test("the key and the headers of the adapter never appear in an error", async () => {
   const message = `Wrong key ${apiKey}, wrong header secret-header-1`;
   const options = { options: { headers: { "x-house": "Bearer secret-header-1" } } };

@@ -57,7 +57,15 @@ async function makeProvider(file: string, choice: ProviderChoice): Promise<unkno
 }
 
 /** Follows no redirect: it would take the key along, which most providers send in a header of their own. */
-const fetchHere: typeof fetch = (input, init) => fetch(input, { ...init, redirect: "manual" });
+const fetchHere: typeof fetch = (input, init) =>
+  fetch(input, { ...init, redirect: "manual", dispatcher: withoutTimeouts() });
+
+/** Node's own way to servers. It gives up after 300 s of silence; the adapter's limits may allow more. */
+function withoutTimeouts(): RequestInit["dispatcher"] {
+  const own = Reflect.get(globalThis, Symbol.for("undici.globalDispatcher.1")) as RequestInit["dispatcher"];
+  const unlimited = { headersTimeout: 0, bodyTimeout: 0 } as const;
+  return own?.compose((dispatch) => (options, handler) => dispatch({ ...options, ...unlimited }, handler));
+}
 
 function findMaker(exported: Readonly<Record<string, unknown>>, { packageName, maker }: ProviderChoice): AnyFunction {
   const names = Object.keys(exported).filter((name) => name.startsWith("create") && isFunction(exported[name]));
