@@ -183,6 +183,35 @@ test("tokens that a server counts only in the total were written by the model", 
   assert.deepEqual(total, { ...counted(0, 0), usage: { ...counted(0, 0).usage, inputTokens: 0 } });
 });
 
+test("cached tokens that a server counts only in the total were read by the model", () => {
+  const usageOf = (usage: unknown) => deltasOf(chunk({ content: "Hi" }, "stop"), { choices: [], usage }).at(-1);
+  const tokens = { prompt_tokens: 4, completion_tokens: 50 };
+  const counted = { inputTokens: 1_004, cachedTokens: 1_000, outputTokens: 50, reasoningTokens: 0 };
+  const read = { prompt_tokens_details: { cached_tokens: 1_000 } };
+  assert.deepEqual(usageOf({ ...tokens, ...read, total_tokens: 1_054 }), { type: "usage", usage: counted });
+  const written = { ...counted, inputTokens: 1_204, cacheWriteTokens: 200 };
+  const both = { prompt_tokens_details: { cached_tokens: 1_000, cache_write_tokens: 200 } };
+  assert.deepEqual(usageOf({ ...tokens, ...both, total_tokens: 1_254 }), { type: "usage", usage: written });
+  // What was written to the cache may be counted nowhere else.
+  assert.deepEqual(usageOf({ ...tokens, ...read, total_tokens: 1_254 }), {
+    type: "usage",
+    usage: { ...counted, inputTokens: 1_204 },
+  });
+});
+
+test("no more tokens of a total are the model's than it reasoned", () => {
+  const usage = {
+    prompt_tokens: 100,
+    completion_tokens: 10,
+    total_tokens: 145,
+    completion_tokens_details: { reasoning_tokens: 30 },
+  };
+  assert.deepEqual(deltasOf(chunk({ content: "Hi" }, "stop"), { choices: [], usage }).at(-1), {
+    type: "usage",
+    usage: { inputTokens: 100, cachedTokens: 0, outputTokens: 40, reasoningTokens: 30 },
+  });
+});
+
 test("usage is found in a choice too, and the cached tokens beside the others", () => {
   const usage = { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 };
   const counted = { inputTokens: 9, cachedTokens: 7, outputTokens: 2, reasoningTokens: 0 };

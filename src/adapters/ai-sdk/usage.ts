@@ -1,6 +1,7 @@
 /** Reads an answer's token usage in either form of the specification. */
 import type { Usage } from "../../core/turn.ts";
 import { countAt, isCount, isObject } from "../json.ts";
+import { placeTokens } from "../usage.ts";
 
 /** Undefined if the provider counted nothing. Some add up unknown counts: such a sum is no count. */
 export function readUsage(usage: unknown): Usage | undefined {
@@ -9,15 +10,16 @@ export function readUsage(usage: unknown): Usage | undefined {
   const input = totalOf(inputTokens);
   const output = totalOf(outputTokens);
   if (input === undefined && output === undefined) return undefined;
-  // Some packages count reasoning only in the total, which version 3 no longer has.
-  const rest = input === undefined ? 0 : countAt(usage, "totalTokens") - input;
+  const cached = isObject(inputTokens) ? countAt(inputTokens, "cacheRead") : countAt(usage, "cachedInputTokens");
   const written = isObject(inputTokens) ? countAt(inputTokens, "cacheWrite") : 0;
+  const reasoning = isObject(outputTokens) ? countAt(outputTokens, "reasoning") : countAt(usage, "reasoningTokens");
+  // Version 3 no longer has a total.
+  const total = countAt(usage, "totalTokens");
   return {
-    inputTokens: input ?? 0,
-    cachedTokens: isObject(inputTokens) ? countAt(inputTokens, "cacheRead") : countAt(usage, "cachedInputTokens"),
+    ...placeTokens({ input: input ?? 0, output: output ?? 0, total, cached: cached + written, reasoning }),
+    cachedTokens: cached,
     ...(written > 0 && { cacheWriteTokens: written }),
-    outputTokens: Math.max(output ?? 0, rest),
-    reasoningTokens: isObject(outputTokens) ? countAt(outputTokens, "reasoning") : countAt(usage, "reasoningTokens"),
+    reasoningTokens: reasoning,
   };
 }
 

@@ -1,19 +1,26 @@
 /** Reads an answer's token usage: the wires differ only in the names of its two sides. */
 import type { Usage } from "../../core/turn.ts";
 import { type JsonObject, countAt, objectAt } from "../json.ts";
+import { placeTokens } from "../usage.ts";
 
 export function readUsage(usage: JsonObject, read: "prompt" | "input", written: "completion" | "output"): Usage {
   const details = objectAt(usage, `${read}_tokens_details`);
-  const inputTokens = countAt(usage, `${read}_tokens`);
+  const cachedTokens = countAt(details, "cached_tokens") || countCached(usage);
   const cacheWriteTokens = countAt(details, "cache_write_tokens");
-  // Some servers count reasoning only in the total.
-  const rest = inputTokens === 0 ? 0 : countAt(usage, "total_tokens") - inputTokens;
+  const reasoningTokens = countAt(objectAt(usage, `${written}_tokens_details`), "reasoning_tokens");
+  const { inputTokens, outputTokens } = placeTokens({
+    input: countAt(usage, `${read}_tokens`),
+    output: countAt(usage, `${written}_tokens`),
+    total: countAt(usage, "total_tokens"),
+    cached: cachedTokens + cacheWriteTokens,
+    reasoning: reasoningTokens,
+  });
   return {
     inputTokens,
-    cachedTokens: countAt(details, "cached_tokens") || countCached(usage),
+    cachedTokens,
     ...(cacheWriteTokens > 0 && { cacheWriteTokens }),
-    outputTokens: Math.max(countAt(usage, `${written}_tokens`), rest),
-    reasoningTokens: countAt(objectAt(usage, `${written}_tokens_details`), "reasoning_tokens"),
+    outputTokens,
+    reasoningTokens,
   };
 }
 
