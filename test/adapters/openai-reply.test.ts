@@ -106,6 +106,31 @@ test("annotations are emitted after their text, early ones too, in whatever form
   ]);
 });
 
+test("content that is marked as a thought is reasoning, without its tags", () => {
+  const mark = { extra_content: { google: { thought: true } } };
+  const text = (said: string) => ({ type: "text", text: said, logprobs: undefined });
+  const thought = (said: string) => ({ type: "reasoning", text: said });
+  const end = { type: "finish", reason: "stop" };
+  const pieces = [
+    chunk({ role: "assistant", content: "<thought>Paris, ", ...mark }),
+    chunk({ content: "surely.", ...mark }),
+    chunk({ content: "</thought>It is Paris." }),
+    chunk({ content: "</thought>" }, "stop"),
+  ];
+  assert.deepEqual(deltasOf(...pieces), [
+    thought("Paris, "),
+    thought("surely."),
+    text("It is Paris."),
+    text("</thought>"),
+    end,
+  ]);
+  const readWhole = (content: string) =>
+    readWholeReply(JSON.stringify({ choices: [{ message: { content, ...mark }, finish_reason: "stop" }] }), String);
+  assert.deepEqual(readWhole("<thought>Paris.</thought>It is."), [thought("Paris."), text("It is."), end]);
+  assert.deepEqual(readWhole("It is."), [text("It is."), end]);
+  assert.deepEqual(deltasOf(chunk({ reasoning_text: "Paris." }))[0], thought("Paris."));
+});
+
 const prototypeWords = ["constructor", "toString", "__proto__", "hasOwnProperty"];
 
 test("names of built-in properties are unknown words from an upstream", () => {

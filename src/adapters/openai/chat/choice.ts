@@ -6,11 +6,12 @@ import type { Finish } from "../../../core/turn.ts";
 import { annotationsAt, completeAnnotation, isDescribed } from "../annotations.ts";
 import { errorIn } from "../failure.ts";
 import { excerpt, type Scrub, toReportedFailure } from "../../http/refusal.ts";
-import { type JsonObject, isObject, listAt, objectAt, textAt } from "../../json.ts";
+import { type JsonObject, listAt, objectAt, textAt } from "../../json.ts";
 import { readLogprobs } from "../logprobs.ts";
 import { extraOf } from "../native.ts";
 import type { Say } from "../stream.ts";
 import { createCallReader } from "./calls.ts";
+import { createThoughtReader, isThought } from "./thoughts.ts";
 
 /** The key of the message: in a chunk, and whole. */
 export type Word = "delta" | "message";
@@ -32,6 +33,7 @@ export function createChoiceReader(
 ): ChoiceReader {
   const calls = createCallReader(emit, isCustom);
   const annotations: Annotation[] = [];
+  const thoughts = createThoughtReader();
   let textLength = 0;
   let received = false;
   /** How many deltas its messages were worth. */
@@ -65,6 +67,7 @@ export function createChoiceReader(
     if (extra === undefined) return;
     for (const [key, value] of Object.entries(extra.fields)) {
       if (Array.isArray(value) && value.length === 0) continue;
+      if (key === "extra_content" && isThought(message) && !isSigning(key, value)) continue;
       const type = isSigning(key, value) ? "reasoning-extra" : "message-extra";
       say({ type, extra: { dialect: "chat", fields: { [key]: value } } });
     }
@@ -72,14 +75,10 @@ export function createChoiceReader(
 
   /** `isAtOnce`: it is the whole message, not a piece. */
   function acceptMessage(message: JsonObject, logprobs: Logprobs, isAtOnce: boolean): void {
-    const content = message["content"];
-    const parts = Array.isArray(content) ? content.filter(isObject) : undefined;
-    const reasoning =
-      textAt(message, "reasoning_content") ?? textAt(message, "reasoning") ?? (parts && joinThoughts(parts));
-    if (reasoning !== undefined && reasoning !== "") emitWords({ type: "reasoning", text: reasoning });
+    const { thought, text } = thoughts.read(message, isAtOnce);
+    if (thought !== "") emitWords({ type: "reasoning", text: thought });
     acceptExtra(message);
-    const text = parts === undefined ? content : joinTexts(parts);
-    if (typeof text === "string" && text !== "") {
+    if (text !== "") {
       emitWords({ type: "text", text, logprobs });
       textLength += text.length;
     }
@@ -160,24 +159,13 @@ function abortedByModel(reason: string): GatewayError {
   );
 }
 
-/** Some servers write content as a list of parts. */
-function joinTexts(parts: readonly JsonObject[]): string {
-  return parts.map((part) => textAt(part, "text") ?? "").join("");
-}
-
-/** Reasoning may be among them, again in parts. */
-function joinThoughts(parts: readonly JsonObject[]): string {
-  return parts
-    .map((part) => textAt(part, "thinking") ?? joinTexts((listAt(part, "thinking") ?? []).filter(isObject)))
-    .join("");
-}
-
 const knownOfMessage = new Set([
   "role",
   "content",
   "refusal",
   "reasoning",
   "reasoning_content",
+  "reasoning_text",
   "annotations",
   "tool_calls",
   "function_call",
