@@ -152,7 +152,17 @@ function wholeWith(finish: string): string {
 }
 
 const lengthWords = ["length", "max_tokens", "MAX_TOKENS", "model_length", "model_context_window_exceeded"];
-const filterWords = ["content_filter", "content_filter: RECITATION", "SAFETY", "sensitive", "refusal"];
+const filterWords = [
+  "content_filter",
+  "content_filter: RECITATION",
+  "content_filtered",
+  "guardrail_intervened",
+  "PROHIBITED_CONTENT",
+  "RECITATION",
+  "SAFETY",
+  "sensitive",
+  "refusal",
+];
 
 for (const [reason, words] of [
   ["length", lengthWords],
@@ -167,8 +177,8 @@ for (const [reason, words] of [
 }
 
 test("an answer that the server aborted is a failure, not a short answer", () => {
-  const malformed = "function_call_filter: MALFORMED_FUNCTION_CALL";
-  for (const word of ["error", "abort", "insufficient_system_resource", "network_error", malformed]) {
+  const malformed = ["function_call_filter: MALFORMED_FUNCTION_CALL", "MALFORMED_FUNCTION_CALL"];
+  for (const word of ["error", "abort", "insufficient_system_resource", "network_error", ...malformed]) {
     const expected = { code: "adapter_error", message: new RegExp(`\\(finish_reason: ${word}\\)`) };
     const reader = createReplyReader((text) => text);
     const said = reader.read([Buffer.from(`data: ${JSON.stringify(chunk({ content: "Half" }, word))}\n\n`)]);

@@ -136,6 +136,10 @@ const finishes: ReadonlyMap<string, Finish> = new Map([
   ["model_length", "length"],
   ["model_context_window_exceeded", "length"],
   ["content_filter", "content-filter"],
+  ["content_filtered", "content-filter"],
+  ["guardrail_intervened", "content-filter"],
+  ["prohibited_content", "content-filter"],
+  ["recitation", "content-filter"],
   ["safety", "content-filter"],
   ["sensitive", "content-filter"],
   ["refusal", "content-filter"],
@@ -143,13 +147,14 @@ const finishes: ReadonlyMap<string, Finish> = new Map([
   ["function_call", "tool-calls"],
 ]);
 
-/** Reasons of servers that gave up midway; the last one could not read the call that its own model wrote. */
+/** Reasons of servers that gave up midway; the last two could not read the call that its own model wrote. */
 const breaks: ReadonlySet<string> = new Set([
   "abort",
   "error",
   "insufficient_system_resource",
   "network_error",
   "function_call_filter",
+  "malformed_function_call",
 ]);
 
 function abortedByModel(reason: string): GatewayError {
