@@ -307,6 +307,9 @@ test("errors in other formats, or in none, are read as far as possible", async (
   assert.equal((await failureOf(answerJson({ error: "No." }, 400))).message, "No.");
   assert.equal((await failureOf(answerJson({ detail: "No." }, 422))).message, "No.");
   assert.equal((await failureOf(answerJson({ detail: [{ loc: ["body"], msg: "No." }, {}] }, 422))).message, "No.");
+  const detail = [{ type: "extra_forbidden", loc: ["body", "store"], msg: "Not permitted" }];
+  for (const body of [{ detail }, { object: "error", message: { detail }, type: "invalid_request_error" }])
+    assert.equal((await failureOf(answerJson(body, 422))).message, "store: Not permitted");
   assert.equal((await failureOf(answerJson([{ error: { message: "No." } }], 404))).message, "No.");
   const html = await failureOf((_, response) => void response.writeHead(502).end("<html>secret page</html>"));
   assert.equal(html.message, "The upstream failed with status 502.");

@@ -48,12 +48,20 @@ function readError(text: string): JsonObject {
   // Some servers put their one error into a list.
   const body: unknown = Array.isArray(parsed) ? parsed[0] : parsed;
   if (!isObject(body)) return {};
-  const message = textAt(body, "error") ?? textAt(body, "detail") ?? firstDetail(body);
+  const message = textAt(body, "error") ?? textAt(body, "detail") ?? firstDetail(body) ?? innerDetail(body);
   return objectAt(body, "error") ?? (message === undefined ? body : { ...body, message });
 }
 
-/** Validators list what is wrong, each with a `msg`. */
+/** Validators list what is wrong, each with a `msg`, and where it is. */
 function firstDetail(body: JsonObject): string | undefined {
   const [first] = listAt(body, "detail") ?? [];
-  return isObject(first) ? textAt(first, "msg") : undefined;
+  const said = isObject(first) ? textAt(first, "msg") : undefined;
+  const place = isObject(first) ? (listAt(first, "loc") ?? []).filter((step) => step !== "body").join(".") : "";
+  return said === undefined || place === "" ? said : `${place}: ${said}`;
+}
+
+/** Some servers put that list where others have the message. */
+function innerDetail(body: JsonObject): string | undefined {
+  const message = objectAt(body, "message");
+  return message && firstDetail(message);
 }
