@@ -396,6 +396,17 @@ test("a body that is not a chat completion is a protocol error that quotes nothi
     assert.match((await failureOf(answerAs(type, "{}"))).message, /answered with an unknown content type/);
 });
 
+test("an answer without a content type is read as what it begins with", async () => {
+  const stream = `: hello\n\ndata: ${JSON.stringify(chunk({ content: "Hi" }, "stop"))}\n\ndata: [DONE]\n\n`;
+  const whole = JSON.stringify({ choices: [{ message: { content: "Hi" }, finish_reason: "stop" }] });
+  for (const body of [stream, whole]) {
+    await using both = await startBoth((_, response) => void response.writeHead(200).end(body));
+    const [said] = await collect(both.adapter, true);
+    assert.deepEqual(said, { type: "text", text: "Hi", logprobs: undefined });
+  }
+  assert.equal((await failureOf((_, response) => void response.writeHead(200).end("Hi"))).code, "adapter_protocol");
+});
+
 test("an abort closes the upstream's socket at once, even during a stream", async () => {
   await using both = await startBoth((_, response) => {
     beginEvents(response);

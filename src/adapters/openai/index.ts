@@ -103,15 +103,14 @@ export function createOpenai(
       const isCustom = customTools === "function" ? createIsCustom(tools) : undefined;
       try {
         if (response.status < 200 || response.status > 299) throw await toRefusal(response, scrub);
-        // Some servers stream, or do not, whatever was requested; the content type tells which.
-        if (contentTypeOf(response) !== "text/event-stream") {
-          await checkContentType(response, scrub);
-          yield wire.readWholeReply(await readWhole(response, maxBytes, scrub), scrub, isCustom, choices);
+        const { form, answer } = await toAnswer(response, scrub);
+        if (form === "json") {
+          yield wire.readWholeReply(await readWhole(answer, maxBytes, scrub), scrub, isCustom, choices);
           return;
         }
         const reader = wire.createReplyReader(scrub, isCustom, choices);
         while (!reader.isDone()) {
-          const buffers = reader.isWhole() ? await pullRest(response, signal) : await response.pull();
+          const buffers = reader.isWhole() ? await pullRest(answer, signal) : await answer.pull();
           const deltas = buffers === undefined ? reader.end() : reader.read(buffers);
           if (deltas.length > 0) yield deltas;
           reader.check();
@@ -207,18 +206,40 @@ async function readCount(
 /** 405: it takes `input_tokens` for the id of a response. */
 const withoutRoute: ReadonlySet<number> = new Set([404, 405, 501]);
 
-function contentTypeOf(response: UpstreamResponse): string {
-  const [type = ""] = (headerOf(response, "content-type") ?? "").split(";", 1);
-  return type.trim().toLowerCase();
-}
-
-async function checkContentType(response: UpstreamResponse, scrub: Scrub): Promise<void> {
-  const type = contentTypeOf(response);
-  if (type === "application/json" || type.endsWith("+json")) return;
+/** Some servers stream, or do not, whatever was requested; the content type tells which, or without one the start. */
+async function toAnswer(response: UpstreamResponse, scrub: Scrub): Promise<Answer> {
+  const [written = ""] = (headerOf(response, "content-type") ?? "").split(";", 1);
+  const type = written.trim().toLowerCase();
+  if (type === "text/event-stream") return { form: "events", answer: response };
+  if (type === "application/json" || type.endsWith("+json")) return { form: "json", answer: response };
+  const { start, answer } = type === "" ? await peek(response) : { start: "", answer: response };
+  if (/^(data|event|id|retry)?:/.test(start)) return { form: "events", answer };
+  if (start.startsWith("{")) return { form: "json", answer };
   const found = /^[\w.+/-]{1,80}$/.test(type) ? type : "an unknown content type";
   throw new GatewayError(
     "adapter_protocol",
     `The upstream answered with ${found} instead of JSON or server-sent events. Check the adapter's base_url.`,
-    { cause: toCause(response.status, undefined, await readStart(response), scrub) },
+    { cause: toCause(response.status, undefined, await readStart(answer), scrub) },
   );
+}
+
+interface Answer {
+  readonly form: "json" | "events";
+  readonly answer: UpstreamResponse;
+}
+
+/** How an answer begins, and the same answer. */
+async function peek(
+  response: UpstreamResponse,
+): Promise<{ readonly start: string; readonly answer: UpstreamResponse }> {
+  let first = await response.pull();
+  const start = Buffer.concat(first ?? [])
+    .toString("utf8", 0, 100)
+    .trimStart();
+  const pull = () => {
+    const pulled = first;
+    first = undefined;
+    return pulled === undefined ? response.pull() : Promise.resolve(pulled);
+  };
+  return { start, answer: { ...response, pull } };
 }
