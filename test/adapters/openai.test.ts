@@ -407,6 +407,13 @@ test("an answer without a content type is read as what it begins with", async ()
   assert.equal((await failureOf((_, response) => void response.writeHead(200).end("Hi"))).code, "adapter_protocol");
 });
 
+test("a list of models is read with or without an object around it", async () => {
+  for (const list of [{ object: "list", data: [{ id: "m" }, {}] }, [{ id: "m" }]]) {
+    await using both = await startBoth(answerJson(list));
+    assert.deepEqual(await both.adapter.models?.(), ["m"]);
+  }
+});
+
 test("an abort closes the upstream's socket at once, even during a stream", async () => {
   await using both = await startBoth((_, response) => {
     beginEvents(response);

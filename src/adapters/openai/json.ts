@@ -2,7 +2,7 @@
 import { GatewayError } from "../../core/errors.ts";
 import { isExcessive, mostInAnswers } from "../../core/json-shape.ts";
 import { type Scrub, excerpt } from "../http/refusal.ts";
-import { isObject, listAt, textAt } from "../json.ts";
+import { isObject, textAt } from "../json.ts";
 
 export function requireJson(text: string, scrub: Scrub): unknown {
   if (isExcessive(text)) throw tooMuch();
@@ -24,10 +24,11 @@ function tooMuch(): GatewayError {
   );
 }
 
-/** The names in a list of models; undefined if it is none. */
+/** The names in a list of models, which some servers send alone; undefined if it is none. */
 export function readModelNames(list: unknown): readonly string[] | undefined {
-  const entries = isObject(list) ? listAt(list, "data") : undefined;
-  return entries?.flatMap((entry) => (isObject(entry) ? (textAt(entry, "id") ?? []) : []));
+  const entries: unknown = isObject(list) ? list["data"] : list;
+  if (!Array.isArray(entries)) return undefined;
+  return entries.flatMap((entry: unknown) => (isObject(entry) ? (textAt(entry, "id") ?? []) : []));
 }
 
 /** Some servers write a call's arguments as an object. */
