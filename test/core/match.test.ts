@@ -214,6 +214,16 @@ test("a question answered without text is not repeated for a caller that has not
   assert.equal((await say([user("BLANK")])).seen.filter((item) => item.type === "message").length, 2);
 });
 
+test("nor is it repeated late in a conversation, sent below a system message", async () => {
+  const say = createScene();
+  for (const text of ["one", "two", "BLANK"]) await say([user(text)]);
+  const { seen } = await say([system("Be brief."), user("BLANK"), user("four")]);
+  assert.deepEqual(
+    seen.filter(({ type }) => type === "message"),
+    [system("Be brief."), ...talk("one", "two"), user("BLANK"), user("four")],
+  );
+});
+
 test("several questions answered without text are not repeated, however they are split into messages", async () => {
   const say = createScene();
   await say([user("Look.\nBLANK")]);

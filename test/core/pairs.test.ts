@@ -138,6 +138,56 @@ test("an earlier output that is resent abbreviated stays as it was given", async
   assert.deepEqual(given, ["a long story", "more"]);
 });
 
+test("no output is lost when a model gives every call of a turn the same id and a client sends the outputs alone", async () => {
+  const { adapter, answer } = open(lookAgain);
+  let previousId: string | undefined;
+  for (const items of [[user("go")], [output("c0", "one")], [output("c0", "two")]]) {
+    const answered = await answer({ items, previousId });
+    await drain(answered);
+    previousId = answered.about.id;
+  }
+  const given = adapter.turns.at(-1)!.items.flatMap((item) => (item.type === "tool-output" ? [item.output] : []));
+  assert.deepEqual(given, ["one", "two"]);
+});
+
+test("what the model said beside its call is shown once to a client that resends it, however it trims the text", async () => {
+  const { adapter, answer } = open([
+    [
+      { type: "text", text: "One moment. " },
+      { type: "message-end" },
+      { type: "tool-call", index: 0, callId: "c1", name: "look" },
+      { type: "tool-arguments", index: 0, text: "{}" },
+      { type: "text", text: "Wait." },
+    ],
+  ]);
+  const first = await answer({ items: [user("go")] });
+  await drain(first);
+  const [before, after] = ["One moment.", "Wait."].map((content): Item => ({
+    type: "message",
+    role: "assistant",
+    content,
+  }));
+  const items = [user("go"), before!, call("c1"), after!, output("c1")];
+  await drain(await answer({ items, previousId: first.about.id }));
+  const seen = adapter.turns.at(-1)!.items.map(toWords);
+  assert.deepEqual(
+    seen,
+    [user("go"), { ...before, content: "One moment. " } as Item, call("c1"), after!, output("c1")].map(toWords),
+  );
+});
+
+test("only what a client resends is left out: new reasoning and other instructions stay", async () => {
+  const { adapter, answer } = open(lookAgain);
+  const first = await answer({ items: [{ type: "message", role: "system", content: "Be brief." }, user("go")] });
+  await drain(first);
+  const thought = (text: string): Item => ({ type: "reasoning", summary: [], text });
+  const system: Item = { type: "message", role: "system", content: "Be kind." };
+  const items = [system, user("go"), thought("hm"), call("c0"), thought("So."), output("c0")];
+  await drain(await answer({ items, previousId: first.about.id }));
+  const words = adapter.turns.at(-1)!.items.map((item) => (item.type === "reasoning" ? item.text : toWords(item)[1]));
+  assert.deepEqual(words, ["Be brief.", "go", "hm", "look 0", "", "seen", "Be kind.", "So."]);
+});
+
 const toWords = (item: Item) => [item.type, "content" in item ? item.content : "output" in item ? item.output : ""];
 
 const said: Item = { type: "message", role: "assistant", content: "done" };

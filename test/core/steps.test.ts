@@ -264,6 +264,33 @@ test("a question that is sent with every output, without its calls, is shown onc
   assert.deepEqual((await say(user("Thanks"))).seen, after);
 });
 
+test("it is shown once late in a conversation too, and what is said after it or between the outputs is kept", async () => {
+  for (const more of [[], [user("Hurry."), output("c2")]]) {
+    const say = createScene(talk);
+    for (const text of ["I am Ann.", "I cook."]) await say(user(text));
+    const { seen } = await say(user("look up"));
+    const again: Item = { type: "tool-output", kind: "function", callId: "c1", output: "look again" };
+    if (more.length > 0) await say(again);
+    const steps = [call("c1"), again, ...(more.length > 0 ? [call("c2"), output("c2"), user("Hurry.")] : [])];
+    assert.deepEqual((await say(user("look up"), again, ...more, user("Thanks"))).seen, [
+      ...seen,
+      ...steps,
+      user("Thanks"),
+    ]);
+  }
+});
+
+test("an output for an abandoned call, or a second one for an answered call, reaches the model", async () => {
+  const say = createScene(talk);
+  await say(user("look up"));
+  await say(user("look down"));
+  const told = [user("look up"), call("c1"), output("c1"), user("look down"), call("c2"), output("c2")];
+  assert.deepEqual((await say(output("c1"), output("c2"))).seen, told);
+  const second: Item = { type: "tool-output", kind: "function", callId: "c2", output: "No, this." };
+  const { seen } = await say(second);
+  assert.ok(seen.some((item) => item.type === "tool-output" && item.output === "No, this."));
+});
+
 const tools: readonly Tool[] = [{ type: "function", name: "look" }];
 
 function openSqlite() {

@@ -14,10 +14,9 @@ export function withoutKnown(items: readonly Item[], path: Path): readonly Item[
 
 /** A question repeated alone is meant. */
 function withoutUnanswered(items: readonly Item[], path: Path): readonly Item[] {
-  if (path.tip === undefined || path.tip.output.some(isWord)) return items;
   const talk = talkFrom(path, 0);
   const asked = talk.slice(talk.findLastIndex((item) => sideOf(item) !== "caller" && isWord(item)) + 1);
-  let left = asked.map((item) => askedWords(item) ?? "").join("");
+  let left = asked.map(askedWords).join("");
   if (left === "") return items;
   const own = items.filter((item) => sideOf(item) !== undefined);
   const known = new Set<Item>();
@@ -29,14 +28,14 @@ function withoutUnanswered(items: readonly Item[], path: Path): readonly Item[] 
     left = left.slice(words.length);
     known.add(item);
   }
-  if (left !== "" || known.size === own.length) return items;
+  if (known.size === own.length) return items;
   // Reasoning may stand between the question and what is new.
   return items.filter((item) => !known.has(item) && item.type !== "reasoning");
 }
 
-/** A user's words without whitespace. */
+/** A message's words without whitespace. */
 function askedWords(item: Item): string | undefined {
-  return item.type === "message" && item.role === "user" ? canonOf(item.content).replaceAll(/\s+/g, "") : undefined;
+  return item.type === "message" ? canonOf(item.content).replaceAll(/\s+/g, "") : undefined;
 }
 
 /**
@@ -44,16 +43,10 @@ function askedWords(item: Item): string | undefined {
  * question and instructions, what the model said since, and the outputs already given.
  */
 export function withoutRepeat(items: readonly Item[], path: Path): readonly Item[] {
-  const { tip } = path;
-  const first = items.findIndex(({ type }) => type === "tool-output");
-  if (first === -1 || tip === undefined) return items;
-  const open = callIdsOf(tip.output);
+  const open = callIdsOf(path.tip?.output ?? []);
   if (!items.some((item) => item.type === "tool-output" && open.includes(item.callId))) return items;
+  const first = items.findIndex(({ type }) => type === "tool-output");
   const asked = items.slice(0, first).filter((item) => sideOf(item) === "caller");
-  const isOld = (item: Item) =>
-    item.type === "tool-call" || (item.type === "tool-output" && !open.includes(item.callId));
-  // Most send only what is new, and a turn may be long.
-  if (asked.length === 0 && !items.some(isOld)) return items;
   const turn = stepsOf(path);
   const isAskedAgain = asked.length > 0 && toRuns(asked)[0]?.canon === toRuns(turn)[0]?.canon;
   const repeated = new Set(isAskedAgain ? [...asked, ...instructionsAgain(items.slice(0, first), path)] : []);
@@ -69,22 +62,17 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
 
 /** System messages already in the path. */
 function instructionsAgain(items: readonly Item[], path: Path): readonly Item[] {
-  const again = items.filter(isSteering);
-  if (again.length === 0) return again;
   const known = new Set(turnsOf(path).flatMap(({ input }) => input.filter(isSteering).map(toKnown)));
-  return again.filter((item) => known.has(toKnown(item)));
+  return items.filter((item) => isSteering(item) && known.has(toKnown(item)));
 }
 
-/**
- * What the model said and was given in the turn, resent up to its newest calls; whatever follows something new is new.
- */
+/** What the model said and was given in the turn, resent with its newest calls; whatever follows something new is new. */
 function stepsAgain(items: readonly Item[], turn: readonly Item[], open: readonly string[]): readonly Item[] {
-  const end = items.findLastIndex((item) => item.type === "tool-call" && open.includes(item.callId)) + 1;
-  if (end === 0) return [];
+  if (!items.some((item) => item.type === "tool-call" && open.includes(item.callId))) return [];
   const known = turn.map(toKnown);
   const again: Item[] = [];
   let at = 0;
-  for (const item of items.slice(0, end)) {
+  for (const item of items) {
     if (!["model", "tools"].includes(sideOf(item) ?? "")) continue;
     const found = known.indexOf(toKnown(item), at);
     if (found === -1) break;
