@@ -269,6 +269,13 @@ test("an empty placeholder for the answer does not count as an answer", async ()
   assert.deepEqual(second.seen.slice(0, 3), [...talk("one"), user("two")]);
 });
 
+test("nor does it below a history, or after an answer that nobody has replied to: there the model does not see it", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  assert.equal((await say([...talk("one"), user("two"), assistant("")])).history, "matched");
+  assert.deepEqual((await say([...talk("one"), assistant(""), assistant(" ")])).seen, talk("one"));
+});
+
 test("a sentence that is said twice is seen twice", async () => {
   const say = createScene();
   await say([user("again")]);

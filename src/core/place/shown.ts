@@ -18,13 +18,8 @@ export function readShown(items: readonly Item[]): Shown {
   const last = items.findLastIndex((item, index) => sideOf(item) === "model" && (isWord(item) || index < newest));
   if (last === -1) return { items, end: 0 };
   // Blank ones after it belong to the same run.
-  let end = last + 1;
-  for (const [index, item] of items.slice(end).entries()) {
-    const side = sideOf(item);
-    if (side === "model") end = last + index + 2;
-    else if (side !== undefined) break;
-  }
-  return { items, end };
+  const end = newest > last ? last : items.findLastIndex((item) => sideOf(item) === "model");
+  return { items, end: end + 1 };
 }
 
 /**
@@ -62,7 +57,6 @@ export function namesCall({ items, end }: Shown, { tip }: Path): boolean {
 
 /** Calls get our ids, since the caller's may differ: the n-th from the end is the same. */
 export function withOwnIds(shown: Shown, end: number, path: Path): Shown {
-  if (!path.hasCalls) return shown;
   // After a gap they can no longer be counted, but those that may still be answered are the newest.
   const known = hasGap(path) ? itemsOf(turnsOf(path).slice(-1)) : talkFrom(path, 0);
   const ours = known.some(isRemoved) ? [] : callIdsOf(known);
