@@ -115,10 +115,28 @@ test("a history deleted at the moment it is read is not treated as empty", async
 
   const { session } = shown.about;
   before(() => gateway.forget("ann", shown.about.id));
-  await drain(await answer({ items: [user("four")], conversationId: session }));
+  const fourth = await answer({ items: [user("four")], conversationId: session });
+  await drain(fourth);
   assert.deepEqual(seen(), ["one", "re: one", "four"]);
+  before(() => gateway.forget("ann", fourth.about.id));
+  await drain(await answer({ items: [user("four again")], conversationId: session }));
+  assert.deepEqual(seen(), ["one", "re: one", "four again"]);
   before(() => gateway.conversations.delete("ann", session!));
   assert.equal(await codeOf(answer({ items: [user("five")], conversationId: session })), "not_found");
+});
+
+test("one of two identical conversations deleted at the moment they are compared is not continued", async () => {
+  const { store, before } = createDeletingStore();
+  const { answer, gateway, seen } = createScene(store);
+  const system = (content: string): Item => ({ type: "message", role: "system", content });
+  const caller = { hint: "kitchen" };
+  const first = await answer({ items: [system("a"), user("one")] }, caller);
+  await drain(first);
+  await drain(await answer({ items: [system("b"), user("x"), assistant("y"), user("x")] }, caller));
+  await drain(await answer({ items: [system("b"), user("one")] }, caller));
+  before(async () => before(() => gateway.forget("ann", first.about.id)));
+  await drain(await answer({ items: [user("one"), assistant("re: one"), user("two")] }, caller));
+  assert.deepEqual(seen(), ["b", "one", "re: one", "two"]);
 });
 
 test("a session deleted at the moment a request continues it starts over", async () => {

@@ -106,6 +106,25 @@ test("waiting callers are counted, both for their turn here and for the peers'",
   assert.equal(shared.waiting(), 0);
 });
 
+test("a caller that disconnects while another turn of this gateway still runs releases its place among the peers", async () => {
+  let held = 0;
+  const queue = createQueue(() => 16, {
+    async enter() {
+      held += 1;
+      return () => (held -= 1);
+    },
+  });
+  const leave = await queue.enter("a", noAbort);
+  const caller = new AbortController();
+  const left = assert.rejects(queue.enter("a", caller.signal), { name: "AbortError" });
+  await new Promise(setImmediate);
+  caller.abort();
+  await left;
+  assert.equal(held, 1);
+  leave();
+  assert.deepEqual([held, queue.isIdle("a")], [0, true]);
+});
+
 test("a waiting caller enters the queue shared with the peers at once, and is still limited", async () => {
   const names: string[] = [];
   const queue = createQueue(() => 1, {
