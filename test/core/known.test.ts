@@ -88,6 +88,25 @@ test("a history that differs is recognised up to the turn before the difference"
   assert.equal(known([user("one")], path), undefined);
 });
 
+test("what a hosted tool did is recognised by its id, and what it was given by its content", () => {
+  const hosted = (side: "model" | "tools", id: string, fields: object): Item => ({
+    type: "other",
+    extra: { dialect: "responses", fields: { ...fields } },
+    exchange: { side, id },
+  });
+  const [did, given] = [hosted("model", "h1", { status: "completed" }), hosted("tools", "h1", { b: 1, a: 2 })];
+  const turns = toTurns([
+    [[user("one")], [did]],
+    [[given], [assistant("done")]],
+  ]);
+  const [first, second] = turns;
+  const shown = [user("one"), hosted("model", "h1", {}), hosted("tools", "h1", { a: 2, b: 1 }), assistant("done")];
+  assert.deepEqual(known(shown, turns), { length: 4, digest: second?.digest, start: 0 });
+  const other = shown.with(2, hosted("tools", "h1", { a: 3 }));
+  assert.deepEqual(known(other, turns), { length: 2, digest: first?.digest, start: 0 });
+  assert.equal(known(shown.with(1, hosted("model", "h2", {})), turns), undefined);
+});
+
 test("the outputs of two calls are not confused", () => {
   const swapped = itemsOf(path).with(5, output("c1", "late")).with(6, output("c2", "soon"));
   assert.equal(known(swapped, path)?.digest, second?.digest);

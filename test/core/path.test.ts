@@ -2,9 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Item } from "../../src/core/item.ts";
+import { withoutKnown } from "../../src/core/place/again.ts";
 import { assembleContext } from "../../src/core/place/context.ts";
+import { mergeSteering } from "../../src/core/place/force.ts";
 import { extend, noPath, type Path, surplusOf, talkFrom, toPath, turnsOf } from "../../src/core/place/path.ts";
 import type { Place } from "../../src/core/place/place.ts";
+import { withOwnIds } from "../../src/core/place/shown.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
 import type { Ask } from "../../src/core/turn.ts";
 
@@ -49,6 +52,29 @@ test("two branches of a path never see each other, and neither does the path the
   assert.deepEqual(talkFrom(branches[1], 4), [user("right"), assistant("right!")]);
   assert.deepEqual(extend(noPath, two), toPath([two]));
   assert.equal(noPath.track.turns.length, 0);
+});
+
+/** A path of which everything is known but what was said. */
+function unread(path: Path): Path {
+  const track = new Proxy(path.track, {
+    get: () => assert.fail("a long thread must not be read or copied for this"),
+  });
+  return { ...path, track };
+}
+
+test("a turn that sends only what is new, or that resends words alone, does not read its thread to find its place", () => {
+  const answered = unread(toPath([makeTurn([system("S"), user("one")], [assistant("yes")])]));
+  assert.deepEqual(withoutKnown([user("two")], answered), [user("two")]);
+  const shown = { items: [user("one"), assistant("yes"), user("two")], end: 2 };
+  assert.equal(withOwnIds(shown, shown.end, answered), shown);
+  const called = unread(toPath([makeTurn([user("one")], [call("c1"), call("c2")])]));
+  const outputs = [output("c1"), output("c2")];
+  assert.deepEqual(withoutKnown(outputs, called), outputs);
+});
+
+test("a turn without instructions leaves those in force as they are", () => {
+  const { steering } = toPath([makeTurn([system("S"), user("one")], [assistant("yes")])]);
+  assert.equal(mergeSteering(steering, []), steering);
 });
 
 test("the surplus of a path contains nothing of a path that extends it", () => {

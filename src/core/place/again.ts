@@ -14,6 +14,8 @@ export function withoutKnown(items: readonly Item[], path: Path): readonly Item[
 
 /** A question repeated alone is meant. */
 function withoutUnanswered(items: readonly Item[], path: Path): readonly Item[] {
+  // Most questions were answered, and the talk may be long.
+  if (path.tip === undefined || path.tip.output.some(isWord)) return items;
   const talk = talkFrom(path, 0);
   const asked = talk.slice(talk.findLastIndex((item) => sideOf(item) !== "caller" && isWord(item)) + 1);
   let left = asked.map(askedWords).join("");
@@ -47,6 +49,10 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
   if (!items.some((item) => item.type === "tool-output" && open.includes(item.callId))) return items;
   const first = items.findIndex(({ type }) => type === "tool-output");
   const asked = items.slice(0, first).filter((item) => sideOf(item) === "caller");
+  const isOld = (item: Item) =>
+    item.type === "tool-call" || (item.type === "tool-output" && !open.includes(item.callId));
+  // Most send only what is new, and a turn may be long.
+  if (asked.length === 0 && !items.some(isOld)) return items;
   const turn = stepsOf(path);
   const isAskedAgain = asked.length > 0 && toRuns(asked)[0]?.canon === toRuns(turn)[0]?.canon;
   const repeated = new Set(isAskedAgain ? [...asked, ...instructionsAgain(items.slice(0, first), path)] : []);
@@ -62,8 +68,10 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
 
 /** System messages already in the path. */
 function instructionsAgain(items: readonly Item[], path: Path): readonly Item[] {
+  const again = items.filter(isSteering);
+  if (again.length === 0) return again;
   const known = new Set(turnsOf(path).flatMap(({ input }) => input.filter(isSteering).map(toKnown)));
-  return items.filter((item) => isSteering(item) && known.has(toKnown(item)));
+  return again.filter((item) => known.has(toKnown(item)));
 }
 
 /** What the model said and was given in the turn, resent with its newest calls; whatever follows something new is new. */

@@ -57,6 +57,7 @@ export function namesCall({ items, end }: Shown, { tip }: Path): boolean {
 
 /** Calls get our ids, since the caller's may differ: the n-th from the end is the same. */
 export function withOwnIds(shown: Shown, end: number, path: Path): Shown {
+  if (!path.hasCalls) return shown;
   // After a gap they can no longer be counted, but those that may still be answered are the newest.
   const known = hasGap(path) ? itemsOf(turnsOf(path).slice(-1)) : talkFrom(path, 0);
   const ours = known.some(isRemoved) ? [] : callIdsOf(known);
