@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
 import { type Item, isSteering, type Part } from "../../src/core/item.ts";
+import { createScriptedAdapter } from "../scripted.ts";
+import type { Ask, Settings } from "../../src/core/turn.ts";
+import { fitContext } from "../../src/core/window/fit.ts";
 import { countItems, type Fitted, fitWindow, surelyFits, type Window } from "../../src/core/window/window.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
@@ -153,6 +156,11 @@ suite("the cost of a part", () => {
     const sealed: Item = { type: "reasoning", summary: ["not counted"], text: "", encrypted: bytes(300) };
     assert.equal(countItems([sealed], [], count), 79);
     assert.equal(countItems([{ type: "compaction", summary: "", encrypted: bytes(300) }], [], count), 79);
+  });
+
+  test("reasoning costs its text and its summary, a name its letters", () => {
+    assert.equal(countItems([{ type: "reasoning", summary: ["ab", "c"], text: "def" }], [], count), 10);
+    assert.equal(countItems([{ ...user("hi"), name: "Ann" } as Item], [], count), 9);
   });
 
   test("content of one dialect costs its JSON text", () => {
@@ -339,3 +347,28 @@ function newestStart(items: readonly Item[]): number {
 function isWhole(items: readonly Item[], start: number): boolean {
   return pairsOf(items).every(([place, callPlace]) => place < start || callPlace >= start);
 }
+
+suite("a request whose conversation must not be cut", () => {
+  /** Of a model with a window of 100 tokens, each ten characters long. */
+  const fit = (items: readonly Item[], settings: Partial<Settings> = {}): Promise<Fitted> => {
+    const adapter = { ...createScriptedAdapter([]), contextWindow: () => 100 };
+    const tokenCounter = async () => (text: string) => Math.ceil(text.length / 10);
+    const ask = { model: "m", items, itemsParam: "input", truncation: "disabled", stream: false, keep: "no" } as const;
+    return fitContext(
+      { adapter, tokenCounter },
+      { ...ask, settings: { tools: [], ...settings } } satisfies Ask<Item>,
+      items,
+      "disabled",
+    );
+  };
+  const long = [user("x".repeat(800))];
+
+  test("is accepted if its tokens fit, though it has more characters than the window has tokens", async () => {
+    assert.deepEqual(await fit(long), { items: long, omitted: 0 });
+  });
+
+  test("is refused if its output schema takes the rest of the window", async () => {
+    const format = { type: "schema", name: "s", schema: { description: "y".repeat(200) } } as const;
+    await assert.rejects(fit(long, { format }), { code: "context_length_exceeded" });
+  });
+});

@@ -121,9 +121,7 @@ function findCalls(items: readonly Item[]): ReadonlyMap<number, number> {
   const callOf = new Map<number, number>();
   for (const [index, item] of items.entries()) {
     if (item.type === "tool-call") calls.set(item.callId, index);
-    if (item.type !== "tool-output") continue;
-    const call = calls.get(item.callId);
-    if (call !== undefined) callOf.set(index, call);
+    if (item.type === "tool-output") callOf.set(index, calls.get(item.callId) ?? index);
   }
   return callOf;
 }
