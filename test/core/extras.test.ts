@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Delta } from "../../src/core/delta.ts";
-import type { Dialect, Extra, Item, Message, ToolCall, ToolOutput } from "../../src/core/item.ts";
+import type { Dialect, Extra, Item, Message, Part, ToolCall, ToolOutput } from "../../src/core/item.ts";
 import { withExtras } from "../../src/core/place/extras.ts";
 import { talkFrom, toPath } from "../../src/core/place/path.ts";
 import { sideOf, toRuns } from "../../src/core/place/runs.ts";
@@ -285,7 +285,13 @@ test("a text keeps another dialect's extras beside an image whose detail the cal
       exchange: undefined,
     },
   ]);
-  const account = [user([text, { ...image, detail: "high" }]), assistant("yes")];
-  const [seen] = withExtras(talkFrom(path, 0), path, account, "chat");
-  assert.deepEqual(plain(seen), plain(user([added, { ...image, detail: "high" }])));
+  const see = (shown: Part, dialect: Dialect) => {
+    const account = [user([shown, { ...image, detail: "high" }]), assistant("yes")];
+    return plain(withExtras(talkFrom(path, 0), path, account, dialect)[0]);
+  };
+  assert.deepEqual(see(text, "chat"), plain(user([added, { ...image, detail: "high" }])));
+  // Its own it could have shown, and what it does show counts.
+  assert.deepEqual(see(text, "responses"), plain(user([text, { ...image, detail: "high" }])));
+  const marked = { ...text, extra: { dialect: "chat", fields: { cached: true } } } as const;
+  assert.deepEqual(see(marked, "chat"), plain(user([marked, { ...image, detail: "high" }])));
 });

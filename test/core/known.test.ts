@@ -182,6 +182,14 @@ const distortion = fc.record({
   salt: fc.nat(100),
 });
 
+test("outputs in another order than their calls have one digest, even if a caller had shown the calls", () => {
+  const turns = toTurns([
+    [[user("one"), assistant("first"), user("two"), call("c1"), call("c2", "g")], []],
+    [[output("c2", "late"), output("c1", "soon")], [assistant("third")]],
+  ]);
+  assert.equal(turns.at(-1)?.digest, chain.follow(session, toRuns(itemsOf(turns))).at(-1));
+});
+
 test("a turn after one that was stored without a digest, as older archives have it, is found by its history", () => {
   const [first, ...rest] = path;
   const undigested = toPath([{ ...first!, digest: undefined }]);

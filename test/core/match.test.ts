@@ -490,4 +490,7 @@ test("outputs whose calls were deleted are recognised in any order", async () =>
   assert.equal(await store.deleteTurn("ann", first.id), true);
   const shown = [user("go"), ...calls, ...given, assistant("done"), user("next")];
   assert.equal((await say(shown)).history, "matched");
+  const others = given.map((item): Item => ({ ...item, output: "something else" }) as Item);
+  const edited = [user("go"), ...calls, ...others, assistant("done"), user("next"), assistant("done"), user("more")];
+  assert.equal((await say(edited)).history, "foreign");
 });

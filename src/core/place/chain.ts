@@ -43,14 +43,7 @@ function neededBefore({ tip, lastSide }: Path, items: readonly Item[]): readonly
   const sides = items.map(sideOf);
   const first = sides.find((side) => side !== undefined);
   if (tip === undefined || (first !== lastSide && !sides.includes("tools"))) return [];
-  return tip.output.length > 0 ? tip.output : fromLastAnswer(tip.input);
-}
-
-/** A shown history may be long, and only its last answer, with what follows, is needed. */
-function fromLastAnswer(items: readonly Item[]): readonly Item[] {
-  const last = items.findLastIndex((item) => sideOf(item) === "model");
-  const before = items.findLastIndex((item, index) => index < last && !["model", undefined].includes(sideOf(item)));
-  return items.slice(before + 1);
+  return tip.output.length > 0 ? tip.output : tip.input;
 }
 
 /** For threads stored before turns had digests. */

@@ -129,9 +129,7 @@ function endsAlike(path: Path, shown: readonly Run[], showsAll: boolean): boolea
   return runs.slice(-common).every(({ side, canon }, index) => {
     const theirs = tail[index];
     if (side !== theirs?.side) return false;
-    return (
-      canon === theirs.canon || (index === 0 && side === "tools" && inAnyOrder(canon) === inAnyOrder(theirs.canon))
-    );
+    return canon === theirs.canon || (index === 0 && inAnyOrder(canon) === inAnyOrder(theirs.canon));
   });
 }
 

@@ -49,7 +49,7 @@ function madeIn(path: Path): ReadonlySet<Item> {
 function pairSegment(side: Run["side"], ours: readonly Item[], theirs: readonly Item[], pairs: Pairs): void {
   if (side === "tools") return pairOutputs(ours, theirs, pairs);
   pairMessages(side, ours, theirs, pairs);
-  if (side === "model") pairCalls(ours, theirs, pairs);
+  pairCalls(ours, theirs, pairs);
 }
 
 function pairCalls(ours: readonly Item[], theirs: readonly Item[], pairs: Pairs): void {
@@ -65,7 +65,7 @@ function pairOutputs(ours: readonly Item[], theirs: readonly Item[], pairs: Pair
   for (const output of ours) {
     const other = output.type === "tool-output" ? shown.get(output.callId)?.shift() : undefined;
     if (output.type !== "tool-output" || other?.type !== "tool-output") continue;
-    const content = contentOf(output, output.output, other.output, pairs);
+    const content = contentOf(output.output, other.output, pairs.dialect);
     pairs.replaced.set(output, [{ ...output, output: content, extra: extraOf(output, other, pairs) }]);
   }
 }
@@ -76,7 +76,7 @@ function pairMessages(side: Run["side"], ours: readonly Item[], theirs: readonly
   const shown = theirs.filter((item) => item.type === "message");
   const join = (message: Message, other: Message): Message => ({
     ...message,
-    content: contentOf(message, message.content, other.content, pairs),
+    content: contentOf(message.content, other.content, pairs.dialect),
     name: other.name ?? message.name,
     extra: extraOf(message, other, pairs),
   });
@@ -115,8 +115,8 @@ function joinExtras(one: Extra | undefined, other: Extra | undefined): Extra | u
 }
 
 /** The caller's form of the words, if it or the remembered one has something beside a part of them. */
-function contentOf(item: Item, ours: Content, theirs: Content, { made, dialect }: Pairs): Content {
-  const differs = hasPartExtras(theirs) || (!made.has(item) && hasPartExtras(ours, dialect));
+function contentOf(ours: Content, theirs: Content, dialect: Dialect | undefined): Content {
+  const differs = hasPartExtras(theirs) || hasPartExtras(ours, dialect);
   if (!differs || !isSameText(ours, theirs)) return ours;
   if (typeof ours === "string" || typeof theirs === "string" || ours.length !== theirs.length) return theirs;
   return theirs.map((part, index) => withRemembered(part, ours[index], dialect));
