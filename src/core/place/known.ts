@@ -53,8 +53,7 @@ export function findKnown({ items, end }: Shown, { comparable, track }: Path): B
     const messages = answer.filter((item) => item.type === "message" && item.role === "assistant");
     const calls = answer.filter((item) => item.type === "tool-call");
     const [shown, ...behind] = items.slice(next, Math.min(end, next + 1 + calls.length));
-    if (messages.length < 2 || messages.length + calls.length < answer.length || shown?.type !== "message")
-      return false;
+    if (messages.length + calls.length < answer.length || shown?.type !== "message") return false;
     const text = messages.map((item) => (item.type === "message" ? canonOf(item.content) : "")).join("");
     if (shown.role !== "assistant" || !isSameText(text, shown.content)) return false;
     if (!calls.every((call, at) => behind[at] !== undefined && isSame(call, behind[at], names))) return false;
