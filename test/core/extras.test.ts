@@ -265,6 +265,14 @@ test("an image's detail and a file's name are what the caller shows now", async 
   }
 });
 
+test("a file's new name is seen even if nothing else has changed", async () => {
+  const say = createScene();
+  const read = (name: string) => user([{ type: "file", fileId: "file_1", name }]);
+  await say(read("a.pdf"));
+  const { seen } = await say(read("b.pdf"), assistant("re: output"), user("and?"));
+  assert.deepEqual((seen as unknown[])[0], read("b.pdf"));
+});
+
 test("a text keeps another dialect's extras beside an image whose detail the caller has changed", async () => {
   const text = { type: "text", text: "look" } as const;
   const image = { type: "image", url: "http://127.0.0.1/1.png" } as const;

@@ -6,6 +6,7 @@ import { GatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import type { Gateway } from "../../src/core/gateway.ts";
 import { interrupted } from "../../src/core/frame/replay.ts";
+import type { Ask } from "../../src/core/turn.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { say, type Script } from "../scripted.ts";
 import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
@@ -245,6 +246,19 @@ suite("a turn in the background", () => {
     const again: Event[] = [];
     for await (const batch of after.follow(new AbortController().signal)) again.push(...batch);
     assert.deepEqual(JSON.parse(JSON.stringify(again)), JSON.parse(JSON.stringify(events)));
+  });
+
+  test("says whether its conversation may be cut before it has its place", async () => {
+    const { answer, gateway } = open([say("one")]);
+    const first = await answer();
+    await drain(first);
+    const { id: conversationId } = await gateway.conversations.create("ann", {}, { turnId: "resp_0", items: [] });
+    const truncationOf = async (ask: Partial<Ask>, hint?: string) =>
+      (await answer({ background: true, ...ask }, { hint })).about.truncation;
+    assert.equal(await truncationOf({}), "disabled");
+    assert.equal(await truncationOf({}, "user:x"), "auto");
+    assert.equal(await truncationOf({ previousId: first.about.id }, "user:x"), "disabled");
+    assert.equal(await truncationOf({ conversationId }, "user:x"), "disabled");
   });
 
   test("is stored whatever else its caller says, since that comes back for it", async () => {

@@ -86,6 +86,7 @@ test("a history that differs is recognised up to the turn before the difference"
   assert.deepEqual(known(changed, path), { length: 5, digest: second?.digest, start: 0 });
   assert.equal(known([user("One"), assistant("first")], path), undefined);
   assert.equal(known([user("one")], path), undefined);
+  assert.equal(known([user("one"), user("first"), user("again"), assistant("what?")], path), undefined);
 });
 
 test("what a hosted tool did is recognised by its id, and what it was given by its content", () => {

@@ -462,7 +462,8 @@ test("an output is stored under the stored id of its call, even after an earlier
   ]);
 });
 
-test("outputs whose calls were deleted are recognised in any order", async () => {
+/** A model that makes parallel calls when asked something, and is done when it has their outputs. */
+function createParallelScene() {
   const store = createMemoryStore();
   const adapter = createScriptedAdapter(async function* ({ items }) {
     if (items.length > 1) return yield [{ type: "text", text: "done" }];
@@ -477,20 +478,33 @@ test("outputs whose calls were deleted are recognised in any order", async () =>
     await Array.fromAsync(events);
     return about;
   };
-  const calls = [0, 1].map((index): Item => ({
-    type: "tool-call",
-    kind: "function",
-    callId: `c${index}`,
-    name: `f${index}`,
-    arguments: "",
-  }));
-  const given = ["zero", "one"].map((text, index): Item => ({ ...output(`c${index}`), output: text }) as Item);
+  const callTo = (index: number): Item => {
+    return { type: "tool-call", kind: "function", callId: `c${index}`, name: `f${index}`, arguments: "" };
+  };
+  const give = (index: number, text: string): Item => ({ ...output(`c${index}`), output: text }) as Item;
+  return { store, say, callTo, give };
+}
+
+test("outputs whose calls were deleted are recognised in any order", async () => {
+  const { store, say, callTo, give } = createParallelScene();
+  const calls = [0, 1].map(callTo);
+  const given = [give(0, "zero"), give(1, "one")];
   const first = await say([user("go")]);
   await say(given.toReversed());
   assert.equal(await store.deleteTurn("ann", first.id), true);
   const shown = [user("go"), ...calls, ...given, assistant("done"), user("next")];
   assert.equal((await say(shown)).history, "matched");
-  const others = given.map((item): Item => ({ ...item, output: "something else" }) as Item);
+  const others = [give(0, "nought"), give(1, "one")];
   const edited = [user("go"), ...calls, ...others, assistant("done"), user("next"), assistant("done"), user("more")];
   assert.equal((await say(edited)).history, "foreign");
+});
+
+test("outputs in another order than their calls are recognised on a branch that is not the current one too", async () => {
+  const { say, callTo, give } = createParallelScene();
+  const asked = [user("go"), ...[0, 1, 2].map(callTo)];
+  await say([user("go")]);
+  await say([...asked, give(2, "two"), give(1, "one"), give(0, "zero")]);
+  await say([...asked, give(0, "nought"), give(1, "one"), give(2, "two")]);
+  const shown = [...asked, give(1, "one"), give(2, "two"), give(0, "zero"), assistant("done"), user("next")];
+  assert.equal((await say(shown)).history, "matched");
 });
