@@ -80,7 +80,7 @@ function beginReasoning(skeleton: Skeleton<"reasoning">): Draft {
     accept(delta) {
       if (delta.type === "reasoning-seal") encrypted = delta.encrypted;
       if (delta.type === "reasoning-extra") signed.add(delta.extra);
-      if (delta.type !== "reasoning" || delta.text === "") return undefined;
+      if (delta.type !== "reasoning") return undefined;
       if (delta.summary === undefined) {
         text += delta.text;
         return { kind: "reasoning", part: 0, text: delta.text };
