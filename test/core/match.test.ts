@@ -172,6 +172,16 @@ test("a tool's output continues the call that waits for it even in such a sessio
   assert.deepEqual(seen, [...talk("one"), user("CALL"), called("c1"), output("c1")]);
 });
 
+test("it does so in a thread that began without a history there, with more said after the output", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  await say([...talk("one"), user("two")]);
+  assert.equal((await say([user("CALL")])).history, "new");
+  const { seen, history } = await say([output("c1"), user("and?")]);
+  assert.equal(history, "continued");
+  assert.deepEqual(seen, [user("CALL"), called("c1"), output("c1"), user("and?")]);
+});
+
 test("a blank answer is an answer: the question before it is not repeated", async () => {
   for (const hint of [undefined, { hint: "header:x-session-id:kitchen", hintsAtTalk: true }]) {
     const say = createScene(hint);

@@ -221,6 +221,13 @@ test("repeating a message under the same instructions, or a new message under ot
   }
 });
 
+test("a repeated question continues a conversation that had no instructions, or more than one turn, under any", async () => {
+  const say = createScene(talk);
+  await say(user("Mend it"));
+  assert.equal((await say(system("You write code."), user("Mend it"))).history, "continued");
+  assert.equal((await say(system("You make titles."), user("Mend it"))).history, "continued");
+});
+
 test("a changing clock in the instructions does not make the same words another conversation", async () => {
   const say = createScene(talk);
   await say(system("Now: 9:59"), user("hi"));
