@@ -325,3 +325,15 @@ test("only the item that the model was producing when it was cut off is incomple
     [true, true, false],
   );
 });
+
+test("items can be added after one was deleted, and adding none changes nothing", async () => {
+  const gateway = make();
+  const { id } = await gateway.conversations.create("a", {}, add(said("one"), said("two")));
+  const [first] = await gateway.conversations.places("a", id);
+  await gateway.conversations.removeItem("a", id, first!, signal);
+  const before = await store.readSession(id);
+  assert.deepEqual(await gateway.conversations.append("a", id, add(), signal), []);
+  assert.deepEqual(await store.readSession(id), before);
+  await gateway.conversations.append("a", id, add(said("three")), signal);
+  assert.deepEqual(await textsOf(gateway, id), ["two", "three"]);
+});

@@ -408,6 +408,27 @@ test("a turn by response id and one by hint on the same thread wait for each oth
   assert.equal(adapter.turns.length, 3);
 });
 
+test("a request by response id that has waited in vain, since the thread moved on, blocks nobody in it", async () => {
+  const gates = { two: Promise.withResolvers<void>(), branch: Promise.withResolvers<void>() };
+  const { ask, talk, gateway } = createScene(async function* ({ items }) {
+    const last = items.at(-1);
+    const asked = last?.type === "message" ? String(last.content) : "";
+    yield [{ type: "text", text: "re: " }];
+    await gates[asked as keyof typeof gates]?.promise;
+    yield [{ type: "text", text: asked }];
+  });
+  const first = await talk({ items: [user("one")] }, { hint: "user:u" });
+  const second = talk({ items: [user("two")] }, { hint: "user:u" });
+  const waiting = ask({ items: [user("branch")], previousId: first.reply.about.id });
+  while (gateway.load().waiting === 0) await new Promise(setImmediate);
+  gates.two.resolve();
+  await second;
+  const branched = listen(await waiting);
+  assert.equal((await talk({ items: [user("three")] }, { hint: "user:u" })).answer.status, "completed");
+  gates.branch.resolve();
+  assert.equal((await branched).status, "completed");
+});
+
 test("a reply that is never read lets the next turn proceed once it is returned", async () => {
   const { ask, talk } = createScene();
   const unread = await ask({}, { hint: "user:u" });
