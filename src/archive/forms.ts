@@ -25,7 +25,7 @@ const code = Type.Enum([...errorCodes]);
 const unsaid = optional(Type.Union([words, Type.Null()]));
 const flag = optional(Type.Boolean());
 const fields = Type.Record(words, Type.Unknown());
-const extra = Type.Object({ dialect: Type.Enum(["chat", "responses"]), fields });
+const extra = Type.Object({ dialect: Type.Enum(["chat", "responses"]), source: text, fields });
 
 /** What has one of these types, and what else it must have. */
 function typed<Rest extends TProperties>(types: string | readonly string[], rest: Rest) {

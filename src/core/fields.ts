@@ -1,5 +1,5 @@
 /** Puts together the fields that a dialect adds to something, if they come piece by piece. */
-import type { Dialect, Extra } from "./item.ts";
+import type { Extra } from "./item.ts";
 
 type Fields = Extra["fields"];
 
@@ -13,11 +13,11 @@ export interface GatheredFields {
 export function gatherFields(): GatheredFields {
   const values = new Map<string, unknown>();
   const lists = new Map<string, ListGathering>();
-  let dialect: Dialect | undefined;
+  let origin: Omit<Extra, "fields"> | undefined;
 
   return {
-    add({ dialect: own, fields }) {
-      dialect = own;
+    add({ fields, ...from }) {
+      origin = from;
       for (const [key, value] of Object.entries(fields)) {
         if (!Array.isArray(value)) values.set(key, value);
         else {
@@ -28,7 +28,7 @@ export function gatherFields(): GatheredFields {
         }
       }
     },
-    toExtra: () => dialect && { dialect, fields: Object.fromEntries(values) },
+    toExtra: () => origin && { ...origin, fields: Object.fromEntries(values) },
   };
 }
 

@@ -122,6 +122,8 @@ export interface Exchange {
 
 export interface Extra {
   readonly dialect: Dialect;
+  /** The server that made them, if others would refuse them. */
+  readonly source?: string | undefined;
   readonly fields: Readonly<Record<string, unknown>>;
 }
 

@@ -55,7 +55,7 @@ const scenes: Readonly<Record<string, Scene>> = {
   },
 };
 
-async function startPair(context: TestContext, { whole, pieces }: Scene) {
+async function startModel(context: TestContext, { whole, pieces }: Scene): Promise<ScriptedUpstream> {
   const upstream = await startUpstream((received, reply) => {
     const { messages, stream } = received.json as { readonly messages: readonly Fields[]; readonly stream?: boolean };
     const done = { role: "assistant", content: "done" };
@@ -74,9 +74,14 @@ async function startPair(context: TestContext, { whole, pieces }: Scene) {
     );
   });
   context.after(() => upstream.close());
-  const { address } = await startGateway(context, {
-    adapters: { model: { type: "openai", base_url: `${upstream.url}/v1` } },
-  });
+  return upstream;
+}
+
+const toAdapter = ({ url }: ScriptedUpstream) => ({ type: "openai", base_url: `${url}/v1` });
+
+async function startPair(context: TestContext, scene: Scene) {
+  const upstream = await startModel(context, scene);
+  const { address } = await startGateway(context, { adapters: { model: toAdapter(upstream) } });
   return { upstream, address };
 }
 
@@ -155,3 +160,17 @@ for (const [where, scene] of Object.entries(scenes)) {
     }
   });
 }
+
+test("what one server's model signed is sent to no other server, which may refuse it, but still to the first", async (context) => {
+  const scene = scenes["beside readable reasoning"]!;
+  const [upstream, other] = [await startModel(context, scene), await startModel(context, scene)];
+  const adapters = { model: toAdapter(upstream), again: toAdapter(upstream), other: toAdapter(other) };
+  const models = { again: "again", other: "other" };
+  const { address } = await startGateway(context, { default_adapter: "model", models, adapters });
+  const user = "ann";
+  await post(address, "chat/completions", { messages: [question], user });
+  await post(address, "chat/completions", { messages: [output], user, model: "other" });
+  assert.deepEqual(lastAssistant(other), { role: "assistant", content: null, tool_calls: [called] });
+  await post(address, "chat/completions", { messages: [output], user, model: "again" });
+  assert.deepEqual(lastAssistant(upstream)?.["reasoning_details"], details);
+});

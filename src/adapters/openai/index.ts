@@ -8,6 +8,7 @@ import type { Complete } from "../../core/schema.ts";
 import type { Turn } from "../../core/turn.ts";
 import { createIsCustom } from "../custom.ts";
 import { type Scrub, createScrubber } from "../http/refusal.ts";
+import { readTarget } from "../http/target.ts";
 import {
   type Upstream,
   type UpstreamRequest,
@@ -76,6 +77,7 @@ export function createOpenai(
   const wire = wires[dialect];
   const { writeCountRequest: writeCount } = wire;
   const headers = toHeaders(chosen);
+  const { address: source } = readTarget(baseUrl);
   const scrub = createScrubber([chosen.api_key ?? "", ...Object.values(chosen.headers ?? {})]);
   const upstream = createUpstream({
     baseUrl,
@@ -94,7 +96,7 @@ export function createOpenai(
           method: "POST",
           path: wire.path,
           headers: turn.trace === undefined ? headers : { ...toTraceHeaders(turn.trace), ...headers },
-          body: wire.writeRequest(turn, tell, { sendsReasoning, customTools, maxTokensField, developerRole }),
+          body: wire.writeRequest(turn, tell, { sendsReasoning, customTools, maxTokensField, developerRole, source }),
           totalMs: turn.stream ? undefined : totalMs,
         },
         signal,
@@ -105,14 +107,15 @@ export function createOpenai(
         if (response.status < 200 || response.status > 299) throw await toRefusal(response, scrub);
         const { form, answer } = await toAnswer(response, scrub);
         if (form === "json") {
-          yield wire.readWholeReply(await readWhole(answer, maxBytes, scrub), scrub, isCustom, choices);
+          const body = await readWhole(answer, maxBytes, scrub);
+          yield withSource(wire.readWholeReply(body, scrub, isCustom, choices), source);
           return;
         }
         const reader = wire.createReplyReader(scrub, isCustom, choices);
         while (!reader.isDone()) {
           const buffers = reader.isWhole() ? await pullRest(answer, signal) : await answer.pull();
           const deltas = buffers === undefined ? reader.end() : reader.read(buffers);
-          if (deltas.length > 0) yield deltas;
+          if (deltas.length > 0) yield withSource(deltas, source);
           reader.check();
         }
       } finally {
@@ -129,6 +132,14 @@ export function createOpenai(
     models: () => readModels(upstream, headers, scrub),
     close: () => upstream.close(),
   };
+}
+
+/** Names the server in what signs its model's reasoning: it goes back to no other. */
+function withSource(deltas: readonly Delta[], source: string): readonly Delta[] {
+  if (!deltas.some(({ type }) => type === "reasoning-extra")) return deltas;
+  return deltas.map((delta) =>
+    delta.type === "reasoning-extra" ? { ...delta, extra: { ...delta.extra, source } } : delta,
+  );
 }
 
 /** The wait for what may follow the finish: usage and [DONE]. */

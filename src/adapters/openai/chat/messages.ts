@@ -28,12 +28,14 @@ interface MessageOptions {
   /** Sends reasoning with what the assistant then said or called; chat itself has no field for it. */
   readonly sendsReasoning?: boolean | undefined;
   readonly developerRole: DeveloperRole;
+  /** The server: others may refuse what signs its model's reasoning. */
+  readonly source?: string | undefined;
 }
 
 export function writeMessages(
   instructions: string | undefined,
   items: readonly Item[],
-  { sendsReasoning = false, developerRole }: MessageOptions,
+  { sendsReasoning = false, developerRole, source }: MessageOptions,
 ): readonly unknown[] {
   const messages: unknown[] = [];
   /** The assistant message that calls may still join. */
@@ -102,7 +104,7 @@ export function writeMessages(
     switch (item.type) {
       case "reasoning":
         if (sendsReasoning) reasoningText += textOfReasoning(item);
-        if (item.extra?.dialect === "chat") signatures.push(item.extra);
+        if (item.extra?.dialect === "chat" && item.extra.source === source) signatures.push(item.extra);
         break;
       case "tool-call": {
         const assistant = open ?? openAssistant({});

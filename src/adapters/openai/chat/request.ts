@@ -16,6 +16,8 @@ export interface ServerOptions {
   readonly maxTokensField?: MaxTokensField | undefined;
   /** The role of developer messages; absent: a chat caller's as they are, others as `system`. */
   readonly developerRole?: DeveloperRole | undefined;
+  /** Its address, as in what its model signed. */
+  readonly source?: string | undefined;
 }
 
 type MaxTokensField = "max_completion_tokens" | "max_tokens";
@@ -25,11 +27,11 @@ export function writeRequest(asked: Turn, options: ServerOptions = {}): string {
   const { settings } = turn;
   const native = writeNative(settings, options.maxTokensField);
   // Every server knows `system`; OpenAI's treat it as `developer`.
-  const { sendsReasoning, developerRole = native === undefined ? "system" : "developer" } = options;
+  const { sendsReasoning, source, developerRole = native === undefined ? "system" : "developer" } = options;
   return JSON.stringify({
     ...(native ?? writeSettings(settings, options.maxTokensField)),
     model: turn.model,
-    messages: writeMessages(settings.instructions, turn.items, { sendsReasoning, developerRole }),
+    messages: writeMessages(settings.instructions, turn.items, { sendsReasoning, developerRole, source }),
     stream: turn.stream ? true : undefined,
     stream_options: turn.stream ? { include_usage: true } : undefined,
   });
