@@ -1,12 +1,13 @@
 /**
  * Runs every test, in four parallel processes. A process per file would take most of the time, so nearly all files
  * share two; those that load the machine or measure their own memory get one each, in turn, in parallel with those of
- * Redis, which mostly wait.
+ * Redis, which mostly wait. Temporary files are in memory where that is possible.
  */
 import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
 import { buffer } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { makeFolderInMemory } from "./in-memory.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const separate = /^test\/(sessions\/property|whole\/(background|crash))/;
@@ -22,11 +23,15 @@ const {
   separate.test(file) ? "apart" : waiting.test(file) ? "redis" : parts.test(file) ? "parts" : "whole",
 );
 
+const temporary = process.env["TMPDIR"] ?? makeFolderInMemory();
+const env = temporary === undefined ? process.env : { ...process.env, TMPDIR: temporary };
+
 function start(args: readonly string[], tests: readonly string[], output: "inherit" | "pipe") {
   const imports = ["./test/compiled.ts", "./test/unfollowed.ts"].map((file) => `--import=${file}`);
   const options = [...imports, "--test-timeout=120000", "--test-reporter=spec", ...args];
   const child = spawn(process.execPath, [...options, ...tests.toSorted()], {
     cwd: root,
+    env,
     stdio: ["ignore", output, "inherit"],
   });
   const ended = new Promise<number>((resolve) => child.on("exit", (code) => resolve(code ?? 1)));

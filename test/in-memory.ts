@@ -1,0 +1,31 @@
+/** Temporary files in memory: thousands of databases are created and removed, and none waits for a disk. */
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Only Linux has it. */
+const memory = "/dev/shm";
+/** Several times what the tests need at once. */
+const enoughBytes = 1024 ** 3;
+
+/** A folder that is removed when this process exits; undefined where memory has no room, or runs no programs. */
+export function makeFolderInMemory(): string | undefined {
+  if (!hasRoom()) return undefined;
+  const folder = mkdtempSync(join(memory, "portico-"));
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+  // Tests also run programs as another user.
+  chmodSync(folder, 0o755);
+  const program = join(folder, "program");
+  writeFileSync(program, "#!/bin/sh\n", { mode: 0o755 });
+  return spawnSync(program).status === 0 ? folder : undefined;
+}
+
+function hasRoom(): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(memory);
+    return bavail * bsize >= enoughBytes;
+  } catch {
+    return false;
+  }
+}
