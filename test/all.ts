@@ -1,7 +1,7 @@
 /**
  * Runs every test, in four parallel processes. A process per file would take most of the time, so nearly all files
- * share two; those that load the machine or measure their own memory get one each, in turn, in parallel with those of
- * Redis, which mostly wait. Temporary files are in memory where that is possible.
+ * share three, with about as much work each; those that load the machine or measure their own memory get one each, in
+ * turn. Temporary files are in memory where that is possible.
  */
 import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
@@ -11,16 +11,12 @@ import { makeFolderInMemory } from "./in-memory.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const separate = /^test\/(sessions\/property|whole\/(background|crash))/;
-const waiting = /^test\/stores\/redis/;
+const stores = /^test\/stores\//;
 const parts = /^test\/((adapters|cli|config|core|http|protocols)\/|sdk)/;
 
 const files = globSync("test/**/*.test.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/"));
-const {
-  apart = [],
-  redis = [],
-  ...shared
-} = Object.groupBy(files, (file) =>
-  separate.test(file) ? "apart" : waiting.test(file) ? "redis" : parts.test(file) ? "parts" : "whole",
+const { apart = [], ...shared } = Object.groupBy(files.toSorted(), (file) =>
+  separate.test(file) ? "apart" : stores.test(file) ? "stores" : parts.test(file) ? "parts" : "whole",
 );
 
 const temporary = process.env["TMPDIR"] ?? makeFolderInMemory();
@@ -29,7 +25,7 @@ const env = temporary === undefined ? process.env : { ...process.env, TMPDIR: te
 function start(args: readonly string[], tests: readonly string[], output: "inherit" | "pipe") {
   const imports = ["./test/compiled.ts", "./test/unfollowed.ts"].map((file) => `--import=${file}`);
   const options = [...imports, "--test-timeout=120000", "--test-reporter=spec", ...args];
-  const child = spawn(process.execPath, [...options, ...tests.toSorted()], {
+  const child = spawn(process.execPath, [...options, ...tests], {
     cwd: root,
     env,
     stdio: ["ignore", output, "inherit"],
@@ -38,9 +34,8 @@ function start(args: readonly string[], tests: readonly string[], output: "inher
   return { ended, told: child.stdout === null ? undefined : buffer(child.stdout) };
 }
 
+const quiet = Object.values(shared).map((tests) => start(["test/shared.ts"], tests, "pipe"));
 const inTurn = ["--test", "--test-concurrency=1"];
-const sharing = Object.values(shared).map((tests) => start(["test/shared.ts"], tests, "pipe"));
-const quiet = [...sharing, start(inTurn, redis, "pipe")];
 const running = [...quiet, start(inTurn, apart, "inherit")];
 const codes = await Promise.all(running.map(({ ended }) => ended));
 for (const { told } of quiet) process.stdout.write((await told) ?? "");
