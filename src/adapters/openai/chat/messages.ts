@@ -1,9 +1,7 @@
 /** Writes items as chat messages in their real roles; an assistant's successive words and calls are one message. */
 import { GatewayError } from "../../../core/errors.ts";
-import { gatherFields } from "../../../core/fields.ts";
 import {
   type Content,
-  type Extra,
   fieldsOf,
   type Item,
   type Message,
@@ -13,6 +11,7 @@ import {
 } from "../../../core/item.ts";
 import { refusePart } from "../../failures.ts";
 import { type JsonObject, objectAt } from "../../json.ts";
+import { createSignatures, type Signatures } from "./signatures.ts";
 
 interface AssistantMessage {
   readonly role: "assistant";
@@ -44,19 +43,14 @@ export function writeMessages(
   let isReasoningSent = false;
   /** Reasoning before the assistant's next message. */
   let reasoningText = "";
-  /** What signs it, or the last message's, if it came late. */
-  let signatures: Extra[] = [];
-  /** The open message's signatures, and the fields that it has from the caller, which count more. */
-  let signed = gatherFields();
-  let own: JsonObject = {};
+  /** What signs it, or the last message, if it came late. */
+  let signatures: Signatures | undefined;
   /** Tool output that a tool message cannot hold; it follows the last of the outputs. */
   let shown: unknown[] = [];
 
   function openAssistant(fields: JsonObject): AssistantMessage {
     open = { ...fields, role: "assistant", content: null };
     isReasoningSent = hasReasoning(fields);
-    signed = gatherFields();
-    own = fields;
     messages.push(open);
     return open;
   }
@@ -65,21 +59,15 @@ export function writeMessages(
     if (reasoningText !== "" && !isReasoningSent)
       assistant.reasoning_content = (assistant.reasoning_content ?? "") + reasoningText;
     reasoningText = "";
-    if (signatures.length > 0) sign(assistant);
-  }
-
-  function sign(assistant: AssistantMessage): void {
-    for (const extra of signatures) signed.add(extra);
-    signatures = [];
-    Object.assign(assistant, { ...signed.toExtra()?.fields, ...own });
+    signatures?.sign(assistant);
   }
 
   /** The next message is another's; reasoning without a message is dropped. */
   function closeAssistant(): void {
-    if (open !== undefined && signatures.length > 0) sign(open);
+    if (open !== undefined) signatures?.sign(open);
     open = undefined;
     reasoningText = "";
-    signatures = [];
+    signatures = undefined;
   }
 
   function say(message: Message): void {
@@ -89,7 +77,6 @@ export function writeMessages(
     if (open?.tool_calls !== undefined) {
       isReasoningSent ||= open.reasoning_content === undefined && hasReasoning(fields);
       Object.assign(open, { ...fields, ...open });
-      own = { ...fields, ...own };
       if (content !== "") open.content = joinContents(open.content, content);
     } else openAssistant(fields).content = content;
     if (open !== undefined) addReasoning(open);
@@ -104,7 +91,8 @@ export function writeMessages(
     switch (item.type) {
       case "reasoning":
         if (sendsReasoning) reasoningText += textOfReasoning(item);
-        if (item.extra?.dialect === "chat" && item.extra.source === source) signatures.push(item.extra);
+        if (item.extra?.dialect === "chat" && item.extra.source === source)
+          (signatures ??= createSignatures()).add(item.extra);
         break;
       case "tool-call": {
         const assistant = open ?? openAssistant({});
