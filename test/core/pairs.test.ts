@@ -138,17 +138,19 @@ test("an earlier output that is resent abbreviated stays as it was given", async
   assert.deepEqual(given, ["a long story", "more"]);
 });
 
-test("no output is lost when a model gives every call of a turn the same id and a client sends the outputs alone", async () => {
-  const { adapter, answer } = open(lookAgain);
-  let previousId: string | undefined;
-  for (const items of [[user("go")], [output("c0", "one")], [output("c0", "two")]]) {
-    const answered = await answer({ items, previousId });
-    await drain(answered);
-    previousId = answered.about.id;
-  }
-  const given = adapter.turns.at(-1)!.items.flatMap((item) => (item.type === "tool-output" ? [item.output] : []));
-  assert.deepEqual(given, ["one", "two"]);
-});
+for (const [sent, resent] of Object.entries({ alone: [], "with their calls": [call("c0")] })) {
+  test(`no output is lost when a model gives every call of a turn the same id and a client sends the outputs ${sent}`, async () => {
+    const { adapter, answer } = open(lookAgain);
+    let previousId: string | undefined;
+    for (const items of [[user("go")], [...resent, output("c0", "one")], [...resent, output("c0", "two")]]) {
+      const answered = await answer({ items, previousId });
+      await drain(answered);
+      previousId = answered.about.id;
+    }
+    const given = adapter.turns.at(-1)!.items.flatMap((item) => (item.type === "tool-output" ? [item.output] : []));
+    assert.deepEqual(given, ["one", "two"]);
+  });
+}
 
 test("what the model said beside its call is shown once to a client that resends it, however it trims the text", async () => {
   const { adapter, answer } = open([

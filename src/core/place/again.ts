@@ -74,13 +74,18 @@ function instructionsAgain(items: readonly Item[], path: Path): readonly Item[] 
   return again.filter((item) => known.has(toKnown(item)));
 }
 
-/** What the model said and was given in the turn, resent with its newest calls; whatever follows something new is new. */
+/**
+ * What the model said and was given in the turn, resent with its newest calls; whatever follows something new is new, as
+ * is what these calls are given: the model may have used their ids before.
+ */
 function stepsAgain(items: readonly Item[], turn: readonly Item[], open: readonly string[]): readonly Item[] {
-  if (!items.some((item) => item.type === "tool-call" && open.includes(item.callId))) return [];
+  const last = items.findLastIndex((item) => item.type === "tool-call" && open.includes(item.callId));
+  if (last === -1) return [];
+  const given = items.findIndex((item, index) => index > last && sideOf(item) === "tools");
   const known = turn.map(toKnown);
   const again: Item[] = [];
   let at = 0;
-  for (const item of items) {
+  for (const item of items.slice(0, given === -1 ? items.length : given)) {
     if (!["model", "tools"].includes(sideOf(item) ?? "")) continue;
     const found = known.indexOf(toKnown(item), at);
     if (found === -1) break;
