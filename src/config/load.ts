@@ -97,11 +97,14 @@ function* completeAdapters(file: unknown, adapterOptions: AdapterOptions, shown:
       yield* validate(schema, adapters[name], path, shown);
     } else if (type !== unresolved) {
       const meant = typeof type === "string" ? nearest(type, types) : undefined;
-      const question = meant === undefined ? "" : `; did you mean '${meant}'?`;
-      yield misfit([...path, "type"], shown([...path, "type"], type), `${quote(types)}${question}`);
+      const remedy = meant === undefined ? namesNoServer : `did you mean '${meant}'?`;
+      yield misfit([...path, "type"], shown([...path, "type"], type), `${quote(types)}; ${remedy}`);
     }
   }
 }
+
+/** Many write the name of their server. */
+const namesNoServer = `a server such as Ollama, vLLM or OpenRouter is reached with "openai" and its 'base_url'`;
 
 async function chooseAdapter(
   file: FileShape,

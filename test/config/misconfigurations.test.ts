@@ -337,6 +337,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     'gateway.adapters.main.type: found the string "opnai"; allowed: "echo", "openai"; did you mean \'openai\'?',
   ],
   [
+    "the name of a server as the type of its adapter",
+    withHttp({}, { adapters: { main: { type: "ollama" } } }),
+    'gateway.adapters.main.type: found the string "ollama"; allowed: "echo", "openai"; a server such as Ollama, vLLM or OpenRouter is reached with "openai" and its \'base_url\'',
+  ],
+  [
     "an option that belongs to another type",
     withHttp({}, { adapters: { main: { type: "echo", base_url: "x" } } }),
     "gateway.adapters.main.base_url: unknown key; known in gateway.adapters.main: type, model, models, context_window, max_answer_characters, fallback, retry, breaker, delay_ms",
