@@ -91,11 +91,12 @@ export function holdWhole(held: Holdings, reply: FastifyReply, payload: unknown)
 
 /** Throws if there is no room for a whole answer that was made for an earlier request. */
 export function checkRepeated(held: Holdings, reply: FastifyReply, text: string): void {
-  if (isCounted(reply, text.length)) held.check(reply.request.token.owner, Buffer.byteLength(text));
+  if (held.bytes <= maxUncounted || !isCounted(reply, text.length)) return;
+  held.check(reply.request.token.owner, Buffer.byteLength(text));
 }
 
 export interface FollowerHold {
-  /** Before a text is sent: throws if there is no room for it. */
+  /** Before a text is sent: throws if there is no room for it, and it may be refused. */
   take(text: string): void;
   /** After that: what its caller has taken no longer counts. */
   sent(): void;
@@ -103,24 +104,27 @@ export interface FollowerHold {
 }
 
 /**
- * Counts what is held for a caller that follows an answer made for an earlier request, of about `size` characters: it
- * may read nothing and ask again, any number of times.
+ * Counts what is held for a caller that follows an answer made for an earlier request: it may read nothing and ask
+ * again, any number of times. If the answer's `size` in characters is known, it is refused at the start or never.
  */
-export function holdFollower(held: Holdings, reply: FastifyReply, size = 0): FollowerHold {
+export function holdFollower(held: Holdings, reply: FastifyReply, size?: number): FollowerHold {
   const hold = held.hold(reply.request.token.owner);
   // The answer, and its items again as text for the end, which repeats them.
-  const keptBytes = 2 * size;
-  function count(newBytes: number): number {
-    const bytes = keptBytes + reply.raw.writableLength + newBytes;
-    return isCounted(reply, bytes) ? bytes : 0;
+  const keptBytes = 2 * (size ?? 0);
+  // The end of an item repeats it three times.
+  const mostBytes = keptBytes + 3 * (size ?? 0);
+  let counted: number | undefined;
+  function count(newBytes: number, mayRefuse: boolean): void {
+    const bytes = Math.max(mostBytes, keptBytes + reply.raw.writableLength + newBytes);
+    const next = isCounted(reply, bytes) ? bytes : 0;
+    const before = counted ?? 0;
+    if (mayRefuse && held.bytes - before > maxUncounted) hold.check(next);
+    hold.add(next - before);
+    counted = next;
   }
   return {
-    take(text) {
-      const bytes = count(Buffer.byteLength(text));
-      hold.check(bytes);
-      hold.take(bytes);
-    },
-    sent: () => void hold.take(count(0)),
+    take: (text) => count(Buffer.byteLength(text), size === undefined || counted === undefined),
+    sent: () => count(0, false),
     release: hold.release,
   };
 }
@@ -131,7 +135,10 @@ export function holdRest(held: Holdings, reply: FastifyReply): void {
   if (isCounted(reply, writableLength)) holdUntilRead(held, reply, writableLength);
 }
 
-/** The system takes so much at once, unless the answer waits for earlier ones on its connection. */
+/**
+ * The system takes so much at once, unless the answer waits for earlier ones on its connection. Where no more is held,
+ * such as the request itself, any answer has room.
+ */
 const maxUncounted = 64 * 1024;
 const maxUncountedWaiting = 1024;
 

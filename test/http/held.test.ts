@@ -6,7 +6,7 @@ import { EventEmitter, once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { suite, test, type TestContext } from "node:test";
 import type { FastifyReply } from "fastify";
-import { createHoldings, holdRest, toHeldBytes } from "../../src/http/held.ts";
+import { createHoldings, holdFollower, holdRest, toHeldBytes } from "../../src/http/held.ts";
 import { createBox, say, type Script, toToken, token } from "../scripted.ts";
 import { dial, refusalOf, textOf } from "./websocket-client.ts";
 
@@ -397,6 +397,39 @@ suite("memory", () => {
     while ((await readHeld(address)) === 0);
     for (const socket of unread) socket.resume();
     await cut;
+  });
+
+  test("an earlier answer is sent again to whoever reads it while nothing else is held, however long it is", async (context) => {
+    const size = 300_000;
+    const settled = { settings: { tokens }, limits: { maxHeldBytes: size } };
+    const address = await createBox(context, [say("x".repeat(size))], settled).listen();
+    const call = {
+      body: { model: "m", input: "hi", stream: true },
+      bearer: token,
+      headers: { "idempotency-key": "a" },
+    };
+    const told = await (await ask(address, "responses", call)).response.text();
+    const [id = ""] = /resp_[0-9a-z]+/.exec(told) ?? [];
+    await waitForRelease(address);
+    assert.equal(await (await ask(address, "responses", call)).response.text(), told);
+    await waitForRelease(address);
+    const streamed = await ask(address, `responses/${id}?stream=true`, { bearer: token });
+    assert.match(await streamed.response.text(), /response\.completed/);
+  });
+
+  test("a stored answer that is being sent again is not cut because others take the rest of the room", () => {
+    const held = createHoldings(() => 1_000_000, "answers");
+    const raw = Object.assign(new EventEmitter(), { writableLength: 0, socket: {} });
+    const reply = { raw, request: { token: toToken(token) } } as unknown as FastifyReply;
+    const size = 80_000;
+    held.hold("other", 100_000);
+    const follower = holdFollower(held, reply, size);
+    follower.take("begin");
+    follower.sent();
+    held.hold("other", 1_000_000 - held.bytes);
+    assert.throws(() => holdFollower(held, reply, size).take("begin"), { code: "overloaded" });
+    follower.take("x".repeat(3 * size + 1_000));
+    follower.release();
   });
 
   test("answers that wait for an earlier one on their connection count, however short they are", async (context) => {
