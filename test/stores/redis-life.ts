@@ -342,6 +342,7 @@ export function describeFailures(server: () => RedisServer): void {
       await store.claim();
       const [first, second, third] = await keepThread(store, 3);
       await keepBelow(store, second!, {});
+      await server().ask("SET", "{full}:version", "1");
       await server().ask("CONFIG", "SET", "maxmemory", "1");
       try {
         const lease = await loseLease(server(), "full");
@@ -356,6 +357,8 @@ export function describeFailures(server: () => RedisServer): void {
       } finally {
         await server().ask("CONFIG", "SET", "maxmemory", "0");
       }
+      await open(context, { url: server().url("full") });
+      assert.equal(await server().ask("GET", "{full}:version"), "$1\r\n2\r\n");
     });
 
     test("a connection to a server that became a replica is closed, as its name may resolve to another by then", async (context) => {

@@ -4,16 +4,14 @@ import { plain, write } from "../script.ts";
 /**
  * Creates what is missing: the version, and the secrets that are named, each followed by its value then; marks a store
  * of an older version. Returns the version, the count of changes and the secrets; of a newer version only that. A Redis
- * that is full refuses to set even what is there, and then nothing could be deleted.
+ * that is full refuses to set even what is there, and then nothing could be deleted: it is marked when it has room.
  */
 export const prepare = plain(String.raw`
 local version = call('GET', P .. 'version')
-if not version or version == '1' then
-  call('SET', P .. 'version', ARGV[1])
-  version = ARGV[1]
-end
-if version ~= ARGV[1] then return { version } end
-local found = { version, call('GET', P .. 'changes') or '0' }
+if not version then call('SET', P .. 'version', ARGV[1])
+elseif version == '1' then redis.pcall('SET', P .. 'version', ARGV[1])
+elseif version ~= ARGV[1] then return { version } end
+local found = { ARGV[1], call('GET', P .. 'changes') or '0' }
 for at = 2, #ARGV, 2 do
   if call('HEXISTS', P .. 'secrets', ARGV[at]) == 0 then call('HSET', P .. 'secrets', ARGV[at], ARGV[at + 1]) end
   found[#found + 1] = call('HGET', P .. 'secrets', ARGV[at])
