@@ -2,11 +2,12 @@
 import { callerLeft, GatewayError, toGatewayError } from "./errors.ts";
 import type { Ending } from "./frame/frame.ts";
 import type { Caller, GatewayParts } from "./gateway.ts";
-import type { Item } from "./item.ts";
+import { type Item, isSteering } from "./item.ts";
 import { storeUnthreaded, type TurnRecord, toCommit, toTurn, whyNotStored } from "./turn-record.ts";
 import type { Chain } from "./place/chain.ts";
 import { extend } from "./place/path.ts";
 import type { Place } from "./place/place.ts";
+import { rejoin } from "./place/shown.ts";
 import type { Ask } from "./turn.ts";
 
 /** A turn that has its place. */
@@ -44,7 +45,7 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
       if (state === "left") throw callerLeft();
       state = "settling";
       if (!isStored) {
-        const told = { ...place, input: place.base.concat(place.input) };
+        const told = { ...place, input: rejoin(place.base, place.input, isSteering) };
         return memory?.keep(extend(place.path, toTurn(chain, turnRecord, told, answer)));
       }
       const commit = toCommit(chain, turnRecord, place, answer, limits().maxTurnsPerThread);

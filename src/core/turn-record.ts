@@ -7,6 +7,7 @@ import { type Item, isSteering } from "./item.ts";
 import { mergeSteering } from "./place/force.ts";
 import { extend, itemsOf, type Path, surplusOf } from "./place/path.ts";
 import { noConversation, noPrevious, type Place } from "./place/place.ts";
+import { rejoin } from "./place/shown.ts";
 import { isSameSteering } from "./place/steering.ts";
 import type { About } from "./ports.ts";
 import { failedTurn } from "./frame/frame.ts";
@@ -129,7 +130,7 @@ export async function storeUnthreaded(
   answer: Answer,
   begun: boolean,
 ): Promise<void> {
-  const lone = toUnthreadedTurn(turnRecord, base.concat(input), answer);
+  const lone = toUnthreadedTurn(turnRecord, rejoin(base, input, isSteering), answer);
   if (begun) await store.end(lone);
   else await store.begin(lone);
   // Checked last: what is stored before its session is deleted goes with it.

@@ -190,3 +190,27 @@ test("a caller that names what it continues has its system messages stored as of
   assert.deepEqual(last.seen, ["S", "one", "yes", "S", "two", "yes", "three"]);
   assert.notEqual(id, last.id);
 });
+
+test("a system message stands before the history that was shown with it, for callers that continue it by name", async () => {
+  const begun = [system("S"), user("one"), system("AMID"), assistant("yes"), user("two")];
+  const { see, gateway } = createScene();
+  await see([user("zero")]);
+  const { id, session, history } = await see(begun);
+  assert.equal(history, "foreign");
+  const said = ["S", "AMID", "one", "yes", "two"];
+  assert.deepEqual((await see([user("three")], { previousId: id })).seen, [...said, "yes", "three"]);
+  assert.deepEqual((await see([user("four")], { conversationId: session })).seen.slice(0, 5), said);
+  const { input } = (await gateway.recall("ann", id))!;
+  assert.deepEqual(
+    input.map(({ item }) => textOf(item)),
+    said,
+  );
+});
+
+test("system messages that begin a conversation by name stay before those of its turns", async () => {
+  const { see, gateway } = createScene();
+  const items = [system("S"), user("one"), assistant("yes")];
+  const { id } = await gateway.conversations.create("ann", {}, { turnId: `resp_${"0".repeat(48)}`, items });
+  const { seen } = await see([system("T"), user("two")], { conversationId: id });
+  assert.deepEqual(seen, ["S", "one", "yes", "T", "two"]);
+});

@@ -3,7 +3,8 @@ import { shownSuffix } from "../conversation/address.ts";
 import { cancelledError, GatewayError } from "../errors.ts";
 import type { OutputItem } from "../event.ts";
 import { toAnswer } from "../frame/replay.ts";
-import type { Item } from "../item.ts";
+import { type Item, isSteering } from "../item.ts";
+import { rejoin } from "../place/shown.ts";
 import type { StoredTurn } from "../store.ts";
 import type { Answer } from "../turn.ts";
 import type { KeyedParts } from "./keyed.ts";
@@ -44,11 +45,12 @@ export function createRecall({ store, liveTurns, remoteTurns }: RecallParts): Re
     if (found === undefined || found.turn.status === "shown") return undefined;
     const { turn, isRunning, ...followable } = found;
     const shown = turn.parent === `${turnId}${shownSuffix}` ? await store.findTurn(owner, turn.parent) : undefined;
+    const base = shown === undefined ? [] : toPlaced(shown.id, shown.input);
     return {
       ...followable,
       memo: turn.told?.memo,
       background: isInBackground(turn),
-      input: [shown, turn].flatMap((each) => (each === undefined ? [] : toPlaced(each.id, each.input))),
+      input: rejoin(base, toPlaced(turnId, turn.input), ({ item }) => isSteering(item)),
       // What another gateway's turn says is not known here before it is over.
       state: isRunning ? { status: "running", items: [] } : { status: "over", answer: toAnswer(turn) },
     };

@@ -1,10 +1,12 @@
 /** What the model sees: the path before this turn, then what the caller sent, in real roles. */
+import { shownSuffix } from "../conversation/address.ts";
 import { withExtras } from "./extras.ts";
 import { GatewayError } from "../errors.ts";
 import { type Item, isSteering } from "../item.ts";
 import { mergeSteering, changesSettings } from "./force.ts";
 import { amidTalk, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
+import { rejoin } from "./shown.ts";
 import { readInstructions, withInnerInstructions } from "./steering.ts";
 import type { PathTurn } from "../store.ts";
 import { findStray, strayOutput, pairTools, withoutOpen } from "./tools.ts";
@@ -45,11 +47,18 @@ function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
  * `next` may answer an older call.
  */
 export function talkOf(path: Path, next: readonly Item[] = []): readonly Item[] {
-  const turns = turnsOf(path);
+  const turns = withShownFirst(turnsOf(path));
   if (!path.isAbridged) return itemsOf(turns);
   const short = turns.findLastIndex((turn) => turn.output.some((item) => item.type === "compaction"));
   const items = short === -1 ? itemsOf(turns) : [...(turns[short]?.output ?? []), ...itemsOf(turns.slice(short + 1))];
   return withoutHalves(items, path.tip, next);
+}
+
+/** The turn that begins a path, with the history that was shown with it. */
+function withShownFirst(turns: readonly PathTurn[]): readonly PathTurn[] {
+  const [shown, turn] = turns;
+  if (turn === undefined || shown?.id !== `${turn.id}${shownSuffix}`) return turns;
+  return [{ ...shown, input: [] }, { ...turn, input: rejoin(shown.input, turn.input, isSteering) }, ...turns.slice(2)];
 }
 
 /** Leaves out outputs without their call, and calls without their output; the newest turn's may still be answered. */

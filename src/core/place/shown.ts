@@ -104,6 +104,20 @@ export function divide(shown: Shown, known: number, beginning?: Beginning): Pick
   };
 }
 
+/**
+ * A request's items again: its system messages stand before the history that it showed. Some servers take them nowhere
+ * else.
+ */
+export function rejoin<Each>(
+  base: readonly Each[],
+  input: readonly Each[],
+  isFront: (each: Each) => boolean,
+): readonly Each[] {
+  const said = input.findIndex((each) => !isFront(each));
+  const front = said === -1 ? input.length : said;
+  return input.slice(0, front).concat(base, input.slice(front));
+}
+
 /** The system messages before the model's last word; a pure `beginning` need not be searched. */
 export function steeringOf({ items, end }: Shown, beginning?: Beginning): readonly Item[] {
   const { start, length } = beginning?.start === undefined ? { start: 0, length: 0 } : beginning;
