@@ -20,8 +20,15 @@ export async function* inBatches(events: Iterable<Event>): Events {
   if (batch.length > 0) yield batch;
 }
 
+/** The next batch of a list that still grows. Only that much of it is copied: it may be long, and has many readers. */
+export function batchFrom(events: readonly Event[], from: number): readonly Event[] {
+  const batch = events.slice(from, from + maxEvents);
+  const last = batch.findIndex(createBatchLimit());
+  return last === -1 ? batch : batch.slice(0, last + 1);
+}
+
 /** Takes events one after the other, and says of each whether it fills a batch. */
-export function createBatchLimit(): (event: Event) => boolean {
+function createBatchLimit(): (event: Event) => boolean {
   let count = 0;
   let characters = 0;
   return (event) => {

@@ -1,7 +1,7 @@
 /** What a turn has said so far, for anyone to follow from its beginning. When it is too much, the oldest is dropped. */
 import { GatewayError } from "../errors.ts";
 import type { Event, Events, OutputItem } from "../event.ts";
-import { createBatchLimit } from "../frame/batches.ts";
+import { batchFrom } from "../frame/batches.ts";
 
 /** Every event from the first on, past and future; ends early when the signal aborts. */
 export type Follow = (signal: AbortSignal) => Events;
@@ -46,12 +46,6 @@ export function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Da
     events = events.slice(dropped.length);
   }
 
-  function nextBatch(from: number): readonly Event[] {
-    const rest = events.slice(from);
-    const last = rest.findIndex(createBatchLimit());
-    return last === -1 ? rest : rest.slice(0, last + 1);
-  }
-
   async function* follow(signal: AbortSignal): Events {
     const follower = { at: 0 };
     // One listener for the whole stream: one per wait would make a long answer take quadratic time.
@@ -61,7 +55,7 @@ export function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Da
       for (;;) {
         signal.throwIfAborted();
         if (follower.at < forgotten) throw expired();
-        const batch = nextBatch(follower.at - forgotten);
+        const batch = batchFrom(events, follower.at - forgotten);
         if (batch.length > 0) {
           follower.at += batch.length;
           progress.tell();
