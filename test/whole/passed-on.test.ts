@@ -91,6 +91,23 @@ test("each choice has its own images, and what surrounds the choices is sent onc
   assert.equal(readChunks(stream).filter((sent) => "citations" in sent).length, 1);
 });
 
+test("fields that come with every chunk count towards the length of the answer only if they change", async (context) => {
+  const found = [{ title: "A".repeat(10_000) }];
+  const chunks = Array.from({ length: 20 }, (_, at) => ({
+    ...(chunk({ content: "x" }) as Fields),
+    search_results: found,
+    progress: at,
+    p: "abc".repeat(at),
+  }));
+  const upstream = await startUpstream(answerEvents(...chunks, chunk({}, "stop")));
+  context.after(() => upstream.close());
+  const { address } = await startGateway(context, {
+    adapters: { model: { type: "openai", base_url: `${upstream.url}/v1`, max_answer_characters: 20_000 } },
+  });
+  const { rest } = gatherChunks(await post(address, "chat/completions", { messages: [question], stream: true }));
+  assert.deepEqual([rest["search_results"], rest["progress"], rest["p"]], [found, 19, undefined]);
+});
+
 test("what only callers want is neither sent back to the model nor to callers of responses", async (context) => {
   const { address, upstream } = await startPair(context);
   const first = await post(address, "responses", { input: "Draw a cat.", user: "ann" });

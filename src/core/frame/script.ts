@@ -17,6 +17,8 @@ export function createScript(turnId: string, tell: Tell) {
   const waitingBy = new Map<number, CallDelta[]>();
   let usage: Usage | undefined;
   let notes: Notes = {};
+  /** The fields of the notes: a copy of them for each that changes would keep a talkative upstream's turn busy. */
+  const noteFields = new Map<string, unknown>();
   const messageFields = gatherFields();
   /** What signs the reasoning but came after it. */
   const lateFields = gatherFields();
@@ -66,6 +68,7 @@ export function createScript(turnId: string, tell: Tell) {
         return;
       case "notes":
         notes = { ...notes, ...delta.notes };
+        for (const [key, value] of Object.entries(delta.notes.extra?.fields ?? {})) noteFields.set(key, value);
         return;
       case "finish":
         finish = delta.reason;
@@ -117,6 +120,11 @@ export function createScript(turnId: string, tell: Tell) {
     return { finish: items.some((item) => item.type === "tool-call") ? "tool-calls" : "stop", ...said };
   }
 
+  function toNotes(): Notes {
+    const { extra } = notes;
+    return extra === undefined ? notes : { ...notes, extra: { ...extra, fields: Object.fromEntries(noteFields) } };
+  }
+
   function signLate(): void {
     const extra = lateFields.toExtra();
     if (extra === undefined) return;
@@ -137,7 +145,7 @@ export function createScript(turnId: string, tell: Tell) {
     toChoice,
     toAnswer(failure: GatewayError | undefined, endedAt: Date): Answer {
       const said = toChoice();
-      const common = { ...said, usage, notes, endedAt, ...answer.toRecord() };
+      const common = { ...said, usage, notes: toNotes(), endedAt, ...answer.toRecord() };
       if (failure?.code === "cancelled") return { ...common, status: "cancelled", error: undefined };
       if (failure !== undefined) return { ...common, status: "failed", error: failure };
       return { ...common, status: isCutOff(said.finish) ? "incomplete" : "completed", error: undefined };

@@ -40,20 +40,20 @@ function createAnswerReader(
   const choices = new Map([[0, first]]);
   let fingerprint: string | undefined;
   let serviceTier: string | undefined;
-  /** Fields that we do not know, and the same in JSON: some servers repeat them with every chunk. */
-  const added = new Map<string, unknown>();
-  const addedTexts = new Map<string, string>();
+  /** Fields that we do not know, in JSON: some servers repeat them with every chunk. */
+  const added = new Map<string, string>();
 
   function acceptExtra(body: JsonObject): void {
     const extra = extraOf(body, knownOfBody, "chat");
     if (extra === undefined) return;
-    const news = Object.entries(extra.fields).filter(([key, value]) => addedTexts.get(key) !== JSON.stringify(value));
-    if (news.length === 0) return;
-    for (const [key, value] of news) {
-      added.set(key, value);
-      addedTexts.set(key, JSON.stringify(value));
-    }
-    say({ type: "notes", notes: { extra: { dialect: "chat", fields: Object.fromEntries(added) } } });
+    const news = Object.entries(extra.fields).filter(([key, value]) => {
+      const text = JSON.stringify(value);
+      const isNew = added.get(key) !== text;
+      added.set(key, text);
+      return isNew;
+    });
+    if (news.length > 0)
+      say({ type: "notes", notes: { extra: { dialect: "chat", fields: Object.fromEntries(news) } } });
   }
 
   function acceptNotes(body: JsonObject): void {
@@ -102,7 +102,7 @@ function createAnswerReader(
   };
 }
 
-/** Also what is not for callers: one field only hides the length of a chunk, and others look like an error. */
+/** Also what is not for callers: two fields only hide the length of a chunk, and others look like an error. */
 const knownOfBody = new Set([
   "id",
   "object",
@@ -114,6 +114,7 @@ const knownOfBody = new Set([
   "system_fingerprint",
   "error",
   "obfuscation",
+  "p",
   "message",
   "code",
   "type",
