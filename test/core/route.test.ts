@@ -184,7 +184,8 @@ test("a batch without content does not count as the first word", async () => {
   assert.deepEqual((await receive(open([main, lane("second", [{ say: ["", "a"] }])]))).words, ["a"]);
 });
 
-test("the fingerprint and the usage do not count as the first word, and are emitted with it", async () => {
+test("what is about the answer does not count as its first word, and is emitted with it", async () => {
+  const added: Delta = { type: "message-extra", extra: { dialect: "chat", fields: { tag: "" } } };
   const notes: Delta = { type: "notes", notes: { fingerprint: "fp_1" } };
   const usage: Delta = {
     type: "usage",
@@ -195,7 +196,7 @@ test("the fingerprint and the usage do not count as the first word, and are emit
     lane(
       "main",
       [
-        { give: [notes, usage], fail },
+        { give: [notes, usage, added], fail },
         { give: [notes], say: ["a"] },
       ],
       { retry: {} },

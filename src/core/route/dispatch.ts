@@ -101,15 +101,19 @@ export async function* dispatchTurn({ path, turn, signal, tell, now, random, wai
   throw chooseFailure(failures);
 }
 
-/** Everything up to the first word: what served the answer and what it cost may come before, and the answer still fail. */
+/** Everything up to the first word: what is only about the answer may come before, and the answer still fail. */
 async function readFirst(deltas: Deltas): Promise<readonly Delta[]> {
   const early: Delta[] = [];
   for (;;) {
     const { done, value } = await deltas.next();
     if (done === true) return early;
-    if (!value.every(({ type }) => type === "notes" || type === "usage")) return [...early, ...value];
+    if (!value.every(isAbout)) return [...early, ...value];
     for (const delta of value) early.push(delta);
   }
+}
+
+function isAbout({ type }: Delta): boolean {
+  return type === "notes" || type === "usage" || type === "message-extra";
 }
 
 function breakerOpenError({ name }: Lane, { opensUntil = 0, code }: BreakerState, now: Date): GatewayError {
