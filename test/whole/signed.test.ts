@@ -77,7 +77,7 @@ async function startModel(context: TestContext, { whole, pieces }: Scene): Promi
   return upstream;
 }
 
-const toAdapter = ({ url }: ScriptedUpstream) => ({ type: "openai", base_url: `${url}/v1` });
+const toAdapter = ({ url }: ScriptedUpstream, path = "/v1") => ({ type: "openai", base_url: `${url}${path}` });
 
 async function startPair(context: TestContext, scene: Scene) {
   const upstream = await startModel(context, scene);
@@ -164,13 +164,20 @@ for (const [where, scene] of Object.entries(scenes)) {
 test("what one server's model signed is sent to no other server, which may refuse it, but still to the first", async (context) => {
   const scene = scenes["beside readable reasoning"]!;
   const [upstream, other] = [await startModel(context, scene), await startModel(context, scene)];
-  const adapters = { model: toAdapter(upstream), again: toAdapter(upstream), other: toAdapter(other) };
-  const models = { again: "again", other: "other" };
+  const adapters = {
+    model: toAdapter(upstream),
+    again: toAdapter(upstream, "/v1/"),
+    behind: toAdapter(upstream, "/other/v1"),
+    other: toAdapter(other),
+  };
+  const models = { again: "again", behind: "behind", other: "other" };
   const { address } = await startGateway(context, { default_adapter: "model", models, adapters });
   const user = "ann";
   await post(address, "chat/completions", { messages: [question], user });
   await post(address, "chat/completions", { messages: [output], user, model: "other" });
   assert.deepEqual(lastAssistant(other), { role: "assistant", content: null, tool_calls: [called] });
+  await post(address, "chat/completions", { messages: [output], user, model: "behind" });
+  assert.deepEqual(lastAssistant(upstream), { role: "assistant", content: null, tool_calls: [called] });
   await post(address, "chat/completions", { messages: [output], user, model: "again" });
   assert.deepEqual(lastAssistant(upstream)?.["reasoning_details"], details);
 });

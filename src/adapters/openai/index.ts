@@ -77,7 +77,9 @@ export function createOpenai(
   const wire = wires[dialect];
   const { writeCountRequest: writeCount } = wire;
   const headers = toHeaders(chosen);
-  const { address: source } = readTarget(baseUrl);
+  const { address, pathPrefix } = readTarget(baseUrl);
+  // Gateways have the servers behind them under paths of their own.
+  const source = `${address}${pathPrefix}`;
   const scrub = createScrubber([chosen.api_key ?? "", ...Object.values(chosen.headers ?? {})]);
   const upstream = createUpstream({
     baseUrl,
