@@ -432,6 +432,11 @@ suite("a turn in the background", () => {
       [{ type: "other", extra }],
       [{ type: "compaction", summary: long }],
       [{ type: "reasoning-seal", encrypted: long }],
+      [
+        { type: "reasoning", text: "hm" },
+        { type: "reasoning-extra", extra },
+        { type: "reasoning-seal", encrypted: "" },
+      ],
       [...say("word "), { type: "message-end", extra }],
       [...say("word "), { type: "annotation", annotation: { type: "note", fields: extra.fields } }],
       [{ type: "tool-call", index: 0, name: "f", extra }, whole],

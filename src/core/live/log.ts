@@ -142,8 +142,9 @@ function sizeOf(event: Event): number {
 
 /** The item as it began and its deltas are counted already. */
 function sizeOfEnd(item: OutputItem): number {
-  if (item.type === "reasoning") return item.encrypted?.length ?? 0;
-  return item.type === "message" && item.extra !== undefined ? JSON.stringify(item.extra).length : 0;
+  if (item.type !== "reasoning" && item.type !== "message") return 0;
+  const sealedSize = item.type === "reasoning" ? (item.encrypted?.length ?? 0) : 0;
+  return sealedSize + (item.extra === undefined ? 0 : JSON.stringify(item.extra).length);
 }
 
 /** Approximate memory of an event besides its text. */
