@@ -158,6 +158,13 @@ suite("the cost of a part", () => {
     assert.equal(countItems([{ type: "compaction", summary: "", encrypted: bytes(300) }], [], count), 79);
   });
 
+  test("what signs reasoning costs nothing beside its words, and without them what it represents", () => {
+    const extra = { dialect: "chat", fields: { reasoning_details: [{ data: bytes(300) }] } } as const;
+    const signed: Item = { type: "reasoning", summary: [], text: "", extra };
+    assert.equal(countItems([signed], [], count), 86);
+    assert.equal(countItems([{ ...signed, text: "word ".repeat(100) }], [], count), 504);
+  });
+
   test("reasoning costs its text and its summary, a name its letters", () => {
     assert.equal(countItems([{ type: "reasoning", summary: ["ab", "c"], text: "def" }], [], count), 10);
     assert.equal(countItems([{ ...user("hi"), name: "Ann" } as Item], [], count), 9);

@@ -164,7 +164,11 @@ function tokensInside(item: Item, count: Count): number {
       return countContent(item.content, count) + (item.name === undefined ? 0 : count(item.name));
     case "reasoning":
       if (item.encrypted !== undefined) return countSealed(item.encrypted);
-      return item.summary.reduce((tokens, section) => tokens + count(section), count(item.text));
+      return Math.max(
+        item.summary.reduce((tokens, section) => tokens + count(section), count(item.text)),
+        // What signs it has its words again, or stands for words that nobody is shown.
+        item.extra === undefined ? 0 : countSealed(JSON.stringify(item.extra.fields)),
+      );
     case "tool-call":
       return count(item.name) + count(item.arguments);
     case "tool-output":
