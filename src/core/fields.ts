@@ -9,8 +9,8 @@ export interface GatheredFields {
   toExtra(): Extra | undefined;
 }
 
-/** Lists grow, and what is in them is continued; of anything else the last value counts. */
-export function gatherFields(): GatheredFields {
+/** Lists grow, and of anything else the last value counts. `continues`: what is in the lists comes in pieces too. */
+export function gatherFields(continues: boolean): GatheredFields {
   const values = new Map<string, unknown>();
   const lists = new Map<string, ListGathering>();
   let origin: Omit<Extra, "fields"> | undefined;
@@ -22,7 +22,7 @@ export function gatherFields(): GatheredFields {
         if (!Array.isArray(value)) values.set(key, value);
         else {
           let list = lists.get(key);
-          if (list === undefined) lists.set(key, (list = gatherList()));
+          if (list === undefined) lists.set(key, (list = gatherList(continues)));
           list.add(value);
           values.set(key, list.entries);
         }
@@ -38,7 +38,7 @@ interface ListGathering {
 }
 
 /** Reasoning comes a few words at a time, and its signature last: signed is only the whole. */
-function gatherList(): ListGathering {
+function gatherList(continues: boolean): ListGathering {
   const entries: unknown[] = [];
   /** Where entries with an index are. */
   const places = new Map<string, number>();
@@ -47,7 +47,7 @@ function gatherList(): ListGathering {
     const isIndexed = isFields(entry) && typeof entry["index"] === "number";
     const name = isIndexed ? `${String(entry["type"])} ${entry["index"]}` : "";
     const place = isIndexed ? places.get(name) : lastPlace;
-    const before = place === undefined ? undefined : entries[place];
+    const before = place === undefined || !continues ? undefined : entries[place];
     if (place !== undefined && isFields(before) && isFields(entry) && isContinued(before, entry)) {
       entries[place] = join(before, entry);
       return;

@@ -5,7 +5,7 @@ import { gatherFields } from "../../src/core/fields.ts";
 type Fields = Readonly<Record<string, unknown>>;
 
 function gather(...pieces: readonly Fields[]): Fields | undefined {
-  const gathered = gatherFields();
+  const gathered = gatherFields(true);
   for (const fields of pieces) gathered.add({ dialect: "chat", fields });
   return gathered.toExtra()?.fields;
 }
@@ -60,7 +60,7 @@ test("what is encrypted is never joined", () => {
 });
 
 test("a hundred thousand pieces are gathered at once", () => {
-  const gathered = gatherFields();
+  const gathered = gatherFields(true);
   for (let index = 0; index < 100_000; index += 1)
     gathered.add({ dialect: "chat", fields: details({ ...text, index: index % 1000, text: "word " }) });
   const entries = Array.from({ length: 1000 }, (_, index) => ({ ...text, index, text: "word ".repeat(100) }));

@@ -102,7 +102,7 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
   const calls: Call[] = [];
   const logprobs: unknown[] = [];
   const annotations: unknown[] = [];
-  const added = gatherFields();
+  const added = gatherFields(true);
   let [content, refusal, reasoning] = ["", "", ""];
   let finishReason: string | undefined;
 

@@ -39,7 +39,7 @@ const call: fc.Arbitrary<Delta[]> = fc
 /** Extra fields of a message, when it begins or at its end. */
 const phase = fc.constantFrom(undefined, { dialect: "responses" as const, fields: { phase: "commentary" } });
 
-/** Extra fields of reasoning, of a message or of an answer, in pieces. */
+/** Extra fields of reasoning or of an answer, in pieces. */
 const fields: fc.Arbitrary<Extra> = fc
   .record({ index: fc.nat(1), text })
   .chain((piece) =>
@@ -56,7 +56,11 @@ const delta: fc.Arbitrary<Delta> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ type: fc.constant("reasoning" as const), text }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("reasoning" as const), text, summary: fc.nat(1) }) },
   fc.record({ type: fc.constant("reasoning-seal" as const), encrypted: text }),
-  fc.record({ type: fc.constantFrom("reasoning-extra" as const, "message-extra" as const), extra: fields }),
+  fc.record({ type: fc.constant("reasoning-extra" as const), extra: fields }),
+  text.map((url) => ({
+    type: "message-extra" as const,
+    extra: { dialect: "chat" as const, fields: { images: [{ url }] } },
+  })),
   fc.record({ type: fc.constant("annotation" as const), annotation }),
   fc.record({
     type: fc.constant("other" as const),

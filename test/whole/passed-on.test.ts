@@ -9,6 +9,8 @@ import { answerEvents, answerJson, chunk, startUpstream } from "../upstream.ts";
 type Fields = Readonly<Record<string, unknown>>;
 
 const image = (url: string) => ({ type: "image_url", image_url: { url }, index: 0 });
+const quote = (text: string) => ({ text, url: `https://${text}.test/` });
+const quotes = [quote("a"), quote("b")];
 const images = [image("data:image/png;base64,AAAA"), image("data:image/png;base64,BBBB")];
 const around = { citations: ["https://a.test/"], search_results: [{ title: "A", url: "https://a.test/" }] };
 const moderation = { input: { type: "moderation_results", results: [{ flagged: false }] } };
@@ -19,15 +21,21 @@ async function startPair(context: TestContext) {
     const { stream, n = 1 } = received.json as { readonly stream?: boolean; readonly n?: number };
     const choice = (index: number) => ({
       index,
-      message: { role: "assistant", content: "Look.", images, token_ids: null, tags: [] },
+      message: { role: "assistant", content: "Look.", images, quotes, token_ids: null, tags: [] },
       finish_reason: "stop",
     });
     const say = (delta: Fields, finish: string | null = null) => ({ ...(chunk(delta, finish) as Fields), ...around });
     const script =
       stream === true
         ? answerEvents(
-            say({ role: "assistant", content: "Look.", images: images.slice(0, 1), tags: [] }),
-            say({ content: "", images: images.slice(1) }),
+            say({
+              role: "assistant",
+              content: "Look.",
+              images: images.slice(0, 1),
+              quotes: quotes.slice(0, 1),
+              tags: [],
+            }),
+            say({ content: "", images: images.slice(1), quotes: quotes.slice(1) }),
             { ...say({}, "stop"), obfuscation: "CVQ5" },
             { ...(chunk({}) as Fields), choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } },
             { ...(chunk({}) as Fields), choices: [], moderation },
@@ -64,6 +72,7 @@ test("images, citations and moderation results reach a chat caller, whole and st
     );
     assert.deepEqual(whole.choices[0]?.message, {
       images,
+      quotes,
       role: "assistant",
       content: "Look.",
       refusal: null,
@@ -75,7 +84,7 @@ test("images, citations and moderation results reach a chat caller, whole and st
     const numbered = await post(address, "chat/completions", asked, { "idempotency-key": `${key}, streamed` });
     const stream = numbered.replaceAll(/^id: .*\n/gm, "");
     const { message, rest } = gatherChunks(stream, true);
-    assert.deepEqual([message.content, message.added], ["Look.", { images }]);
+    assert.deepEqual([message.content, message.added], ["Look.", { images, quotes }]);
     for (const [name, value] of Object.entries({ ...around, moderation })) assert.deepEqual(rest[name], value);
     assert.equal(readChunks(stream).filter((sent) => "moderation" in sent).length, 1, "sent once");
     assert.ok(!("obfuscation" in rest));

@@ -19,9 +19,9 @@ export function createScript(turnId: string, tell: Tell) {
   let notes: Notes = {};
   /** The fields of the notes: a copy of them for each that changes would keep a talkative upstream's turn busy. */
   const noteFields = new Map<string, unknown>();
-  const messageFields = gatherFields();
+  const messageFields = gatherFields(false);
   /** What signs the reasoning but came after it. */
-  const lateFields = gatherFields();
+  const lateFields = gatherFields(true);
   let finish: Finish = "stop";
 
   function accept(delta: Delta): void {

@@ -73,11 +73,10 @@ function collect(items: readonly OutputItem[]) {
 
 /** What this dialect adds to the message: fields that sign its reasoning, and others. */
 function toAdded(items: readonly OutputItem[], extra: Extra | undefined, { reasoning }: Wants): Extra["fields"] {
-  const added = gatherFields();
+  const signed = gatherFields(true);
   for (const item of reasoning ? items : [])
-    if (item.type === "reasoning" && item.extra?.dialect === "chat") added.add(item.extra);
-  if (extra?.dialect === "chat") added.add(extra);
-  return added.toExtra()?.fields ?? {};
+    if (item.type === "reasoning" && item.extra?.dialect === "chat") signed.add(item.extra);
+  return { ...signed.toExtra()?.fields, ...fieldsOf(extra, "chat") };
 }
 
 /** Between the sections of a summary. */

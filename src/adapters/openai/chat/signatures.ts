@@ -14,7 +14,7 @@ export function createSignatures(): Signatures {
   return {
     add: (extra) => void waiting.push(extra),
     sign(message) {
-      if (last?.message !== message) last = { message, fields: gatherFields() };
+      if (last?.message !== message) last = { message, fields: gatherFields(true) };
       const { fields } = last;
       const before = fields.toExtra()?.fields ?? {};
       for (const extra of waiting) fields.add(extra);
