@@ -147,7 +147,7 @@ const finishes: ReadonlyMap<string, Finish> = new Map([
   ["function_call", "tool-calls"],
 ]);
 
-/** Reasons of servers that gave up midway; the last two could not read the call that its own model wrote. */
+/** Reasons of servers that gave up midway; the last two could not read the call that their model wrote. */
 const breaks: ReadonlySet<string> = new Set([
   "abort",
   "error",
