@@ -202,6 +202,25 @@ test("only the adapter's own limits end a silence, not those of Node's fetch", a
   assert.deepEqual(limits, [[0, 0]]);
 });
 
+test("a dispatcher of an older undici, such as an operator's proxy, is used as it is", async (context) => {
+  const place = Symbol.for("undici.globalDispatcher.1");
+  const own = Reflect.get(globalThis, place) as NonNullable<RequestInit["dispatcher"]>;
+  let used = 0;
+  const older: Pick<typeof own, "dispatch"> = {
+    dispatch(options, handler) {
+      used += 1;
+      return own.dispatch(options, handler);
+    },
+  };
+  Reflect.set(globalThis, place, older);
+  context.after(() => Reflect.set(globalThis, place, own));
+  await using upstream = await startUpstream(
+    answerStream(anthropic.begin(), anthropic.say(["Hi"]), anthropic.end("stop")),
+  );
+  await collect(createAdapter(anthropic, upstream.url));
+  assert.equal(used, 1);
+});
+
 test("the key and the headers of the adapter never appear in an error", async () => {
   const message = `Wrong key ${apiKey}, wrong header secret-header-1`;
   const options = { options: { headers: { "x-house": "Bearer secret-header-1" } } };

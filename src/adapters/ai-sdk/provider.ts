@@ -64,7 +64,8 @@ const fetchHere: typeof fetch = (input, init) =>
 function withoutTimeouts(): RequestInit["dispatcher"] {
   const own = Reflect.get(globalThis, Symbol.for("undici.globalDispatcher.1")) as RequestInit["dispatcher"];
   const unlimited = { headersTimeout: 0, bodyTimeout: 0 } as const;
-  return own?.compose((dispatch) => (options, handler) => dispatch({ ...options, ...unlimited }, handler));
+  // One of an older undici, which an operator has set, cannot be composed; it is used with its own limits.
+  return own?.compose?.((dispatch) => (options, handler) => dispatch({ ...options, ...unlimited }, handler));
 }
 
 function findMaker(exported: Readonly<Record<string, unknown>>, { packageName, maker }: ProviderChoice): AnyFunction {
