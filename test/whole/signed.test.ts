@@ -161,6 +161,14 @@ for (const [where, scene] of Object.entries(scenes)) {
   });
 }
 
+test("a caller's own form of a signature counts more than what is remembered of it", async (context) => {
+  const { address, upstream } = await startPair(context, scenes["beside readable reasoning"]!);
+  await post(address, "chat/completions", { messages: [question], user: "ann" });
+  const shown = { role: "assistant", content: null, tool_calls: [called], reasoning_details: sealed };
+  await post(address, "chat/completions", { messages: [question, shown, output], user: "ann" });
+  assert.deepEqual(lastAssistant(upstream), shown);
+});
+
 test("what one server's model signed is sent to no other server, which may refuse it, but still to the first", async (context) => {
   const scene = scenes["beside readable reasoning"]!;
   const [upstream, other] = [await startModel(context, scene), await startModel(context, scene)];

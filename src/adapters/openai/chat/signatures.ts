@@ -10,17 +10,19 @@ export interface Signatures {
 
 export function createSignatures(): Signatures {
   let waiting: Extra[] = [];
-  let last: { readonly message: object; readonly fields: GatheredFields } | undefined;
+  let last: { readonly message: object; readonly fields: GatheredFields; readonly written: Set<string> } | undefined;
   return {
     add: (extra) => void waiting.push(extra),
     sign(message) {
-      if (last?.message !== message) last = { message, fields: gatherFields(true) };
-      const { fields } = last;
-      const before = fields.toExtra()?.fields ?? {};
+      if (last?.message !== message) last = { message, fields: gatherFields(true), written: new Set() };
+      const { fields, written } = last;
       for (const extra of waiting) fields.add(extra);
       waiting = [];
       // Fields that the message has from its caller count more.
-      const free = Object.entries(fields.toExtra()?.fields ?? {}).filter(([key]) => key in before || !(key in message));
+      const free = Object.entries(fields.toExtra()?.fields ?? {}).filter(
+        ([key]) => written.has(key) || !(key in message),
+      );
+      for (const [key] of free) written.add(key);
       Object.assign(message, Object.fromEntries(free));
     },
   };
