@@ -57,6 +57,8 @@ test("what is encrypted is never joined", () => {
   assert.deepEqual(gather(details(encrypted), details({ ...encrypted, data: "BBBB" })), {
     reasoning_details: [encrypted, { ...encrypted, data: "BBBB" }],
   });
+  const [open, hidden] = [{ text: "Hm." }, { data: "AAAA" }];
+  assert.deepEqual(gather(details(open), details(hidden)), details(open, hidden));
 });
 
 test("a hundred thousand pieces are gathered at once", () => {

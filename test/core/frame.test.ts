@@ -516,6 +516,19 @@ test("a seal ends its reasoning, so two reasoning items have a seal each", async
   assert.deepEqual(seals, ["one", "two"]);
 });
 
+test("what signs reasoning is kept only with the whole of it", async () => {
+  const extra = { dialect: "chat", fields: { reasoning_details: [{ text: "Hm" }] } } as const;
+  const begun: Delta[] = [
+    { type: "reasoning", text: "Hm" },
+    { type: "reasoning-extra", extra },
+  ];
+  const reasoning = { type: "reasoning", summary: [], text: "Hm" };
+  assert.deepEqual(answerOf(await collect([begun])).items, [{ ...reasoning, extra }]);
+  const cutOff = await collect([[...begun, { type: "finish", reason: "length" }]]);
+  assert.deepEqual(answerOf(cutOff).items, [reasoning]);
+  assert.deepEqual(answerOf(await collect([begun], new Error("broken"))).items, [reasoning]);
+});
+
 test("twenty thousand parallel calls are emitted in seconds, not in minutes", async () => {
   const calls = Array.from({ length: 20_000 }, (_, index): Delta => ({ type: "tool-call", index, name: "look" }));
   const written = calls.map((_, index): Delta => ({ type: "tool-arguments", index, text: `{"at":${index}}` }));
