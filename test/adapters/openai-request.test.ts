@@ -218,6 +218,29 @@ test("a message without text adds its fields to the adjacent calls' message, and
   assert.deepEqual(messages(call, { ...silent, content: "Now." }, output), [{ ...called, content: "Now." }, given]);
 });
 
+test("the last of several signatures of one message is sent, unless the caller shows its own", () => {
+  const signed = (signature: string): Item => ({
+    type: "reasoning",
+    summary: [],
+    text: "",
+    extra: { dialect: "chat", fields: { reasoning_opaque: signature } },
+  });
+  const call: Item = { type: "tool-call", kind: "function", callId: "call_1", name: "add", arguments: "{}" };
+  const tool_calls = [{ id: "call_1", type: "function", function: { name: "add", arguments: "{}" } }];
+  assert.deepEqual(messages(signed("a"), call, signed("b")), [
+    { role: "assistant", content: null, tool_calls, reasoning_opaque: "b" },
+  ]);
+  const shown: Item = {
+    type: "message",
+    role: "assistant",
+    content: "Yes.",
+    extra: { dialect: "chat", fields: { reasoning_opaque: "own" } },
+  };
+  assert.deepEqual(messages(signed("a"), shown, call, signed("b")), [
+    { role: "assistant", content: "Yes.", tool_calls, reasoning_opaque: "own" },
+  ]);
+});
+
 test("reasoning is sent once, in the caller's own field where it has one", () => {
   const thought: Item = { type: "reasoning", summary: [], text: "hm" };
   const call: Item = { type: "tool-call", kind: "function", callId: "call_1", name: "add", arguments: "{}" };
