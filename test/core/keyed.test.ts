@@ -200,6 +200,20 @@ suite("a request with an idempotency key", () => {
     );
   });
 
+  test("that must not be stored counts with all that its dialect adds to it", async () => {
+    const extra = { dialect: "chat", fields: { images: ["x".repeat(5_000)] } } as const;
+    for (const added of [
+      { type: "message-extra", extra },
+      { type: "message-extra", extra, choice: 1 },
+      { type: "notes", notes: { extra } },
+    ] satisfies readonly Delta[]) {
+      const { answer } = open([[...say("a cat"), added]], createMemoryStore(), { maxRememberedCharacters: 5_000 });
+      await drain(await answer({ keep: "no" }, { key }));
+      await new Promise(setImmediate);
+      assert.equal((await answer({ keep: "no" }, { key })).isRepeated, false);
+    }
+  });
+
   test("advances its session once", async () => {
     const { answer, store, adapter } = open([say("hello")]);
     const caller = { key, hint: "user:x" };

@@ -2,6 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Event, Events, OutputItem } from "../event.ts";
 import { batchFrom } from "../frame/batches.ts";
+import type { Answer } from "../turn.ts";
 
 /** Every event from the first on, past and future; ends early when the signal aborts. */
 export type Follow = (signal: AbortSignal) => Events;
@@ -135,8 +136,9 @@ function sizeOf(event: Event): number {
       return eventOverhead + sizeOfEnd(event.item);
     case "turn-queued":
     case "turn-start":
-    case "turn-end":
       return eventOverhead;
+    case "turn-end":
+      return eventOverhead + sizeOfAnswer(event.answer);
   }
 }
 
@@ -145,6 +147,12 @@ function sizeOfEnd(item: OutputItem): number {
   if (item.type !== "reasoning" && item.type !== "message") return 0;
   const sealedSize = item.type === "reasoning" ? (item.encrypted?.length ?? 0) : 0;
   return sealedSize + (item.extra === undefined ? 0 : JSON.stringify(item.extra).length);
+}
+
+/** What only the end tells: fields for the caller alone, which may be images. Its items are counted already. */
+function sizeOfAnswer({ extra, others = [], notes }: Answer): number {
+  const added = [extra, notes.extra, ...others.map((choice) => choice.extra)].filter((each) => each !== undefined);
+  return added.length === 0 ? 0 : JSON.stringify(added).length;
 }
 
 /** Approximate memory of an event besides its text. */
