@@ -46,7 +46,9 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
       state = "settling";
       if (!isStored) {
         const told = { ...place, input: rejoin(place.base, place.input, isSteering) };
-        return memory?.keep(extend(place.path, toTurn(chain, turnRecord, told, answer)));
+        // Nobody replays it, so only what was said is remembered, which is all that counts as held.
+        const record = { ...turnRecord, isReplayable: false };
+        return memory?.keep(extend(place.path, toTurn(chain, record, told, answer)));
       }
       const commit = toCommit(chain, turnRecord, place, answer, limits().maxTurnsPerThread);
       const kept = await store.commit({ ...commit, key: isBegun ? undefined : key, begun: isBegun });

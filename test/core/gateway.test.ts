@@ -122,7 +122,8 @@ test("a history that a caller shows is remembered, even if its turn fails or is 
   const known = new Map<string, Path>();
   const memory: Memory = { find: (id) => known.get(id), keep: (path) => known.set(path.tip!.id, path) };
   const { talk } = createScene();
-  const { reply } = await talk({ items: shown, keep: "no" }, { hint: "user:u", memory });
+  const { reply } = await talk({ items: shown, keep: "no" }, { hint: "user:u", memory, memo: () => "{}" });
+  assert.ok(!("told" in known.get(reply.about.id)!.tip!), "nobody replays it");
   const next = await talk({ items: [user("three")], keep: "no", previousId: reply.about.id }, { memory });
   assert.deepEqual(next.seen, [...shown, assistant("answer 3"), user("three")]);
 
