@@ -70,12 +70,8 @@ export async function sendStream(
     },
     limits,
   );
-  try {
-    placed = await answering;
-    const { about, events } = placed;
-    const isNew = !isRecalled && placed.isRepeated !== true;
-    reply.request.about = about;
-    if (!isNew) follower = holdFollower(held, reply, placed.size);
+  // Apart from what follows it: while that waits, a text that found no room would be kept.
+  async function tell({ about, events }: Reply, isNew: boolean): Promise<void> {
     let step = await events.next();
     const say = voice.stream(about);
     const number = numberFor(about);
@@ -95,6 +91,14 @@ export async function sendStream(
       follower?.sent();
       if (reply.raw.destroyed) break;
     }
+  }
+  try {
+    placed = await answering;
+    const { about } = placed;
+    const isNew = !isRecalled && placed.isRepeated !== true;
+    reply.request.about = about;
+    if (!isNew) follower = holdFollower(held, reply, placed.size);
+    await tell(placed, isNew);
   } catch (thrown) {
     if (!reply.raw.headersSent) throw thrown;
     const error = toGatewayError(thrown);
