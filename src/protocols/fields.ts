@@ -1,7 +1,6 @@
 /** Reads the fields of a JSON body: null means absent; errors of type or range name the path and the remedy. */
 import { GatewayError } from "../core/errors.ts";
 import type { Content, Dialect, Extra, Part } from "../core/item.ts";
-import type { FunctionTool, Settings } from "../core/turn.ts";
 
 /** An object in the body, and where it stands. */
 export interface Fields {
@@ -69,7 +68,7 @@ export function readBoolean(fields: Fields, key: string): boolean | undefined {
   return read(fields, key, "a boolean", isBoolean);
 }
 
-function readNumber(fields: Fields, key: string, min: number, max: number): number | undefined {
+export function readNumber(fields: Fields, key: string, min: number, max: number): number | undefined {
   const value = read(fields, key, "a decimal", isNumber);
   return value === undefined ? undefined : checkRange(pathOf(fields, key), "decimal", value, min, max);
 }
@@ -164,72 +163,6 @@ export function readNestedExtra(inner: Fields, known: ReadonlySet<string>, diale
   return { dialect, fields: { ...outside, ...(inside && { [key]: inside }) } };
 }
 
-/** The settings that both dialects have, with the same names and bounds. */
-export function readCommonSettings(fields: Fields): Partial<Settings> {
-  return {
-    parallelToolCalls: readBoolean(fields, "parallel_tool_calls"),
-    temperature: readNumber(fields, "temperature", 0, 2),
-    topP: readNumber(fields, "top_p", 0, 1),
-    presencePenalty: readNumber(fields, "presence_penalty", -2, 2),
-    frequencyPenalty: readNumber(fields, "frequency_penalty", -2, 2),
-    serviceTier: readString(fields, "service_tier"),
-  };
-}
-
-/** How the events of a stream are padded; ours are not. */
-export function readStreamOptions(fields: Fields): Fields | undefined {
-  const options = readObject(fields, "stream_options");
-  if (options !== undefined) readBoolean(options, "include_obfuscation");
-  return options;
-}
-
-/** A function as both dialects describe it. */
-export function readFunction(described: Fields): FunctionTool {
-  return {
-    type: "function",
-    name: requireShortName(described, "name"),
-    description: readString(described, "description"),
-    parameters: readObject(described, "parameters")?.values,
-    strict: readBoolean(described, "strict"),
-  };
-}
-
-/** Labels: at most 16 pairs of strings, keys up to 64 and values up to 512 characters. */
-export function readMetadata(fields: Fields, key: string): Readonly<Record<string, string>> | undefined {
-  const metadata = readObject(fields, key);
-  if (metadata === undefined) return undefined;
-  const entries = Object.entries(metadata.values);
-  if (entries.length > 16)
-    throw tooLong(pathOf(metadata), "too many properties", "at most 16 properties", entries.length);
-  for (const [name, value] of entries) {
-    const keyLength = countCharacters(name);
-    if (keyLength > 64)
-      throw tooLong(pathOf(metadata, name), "key too long", "a key of at most 64 characters", keyLength);
-    if (typeof value !== "string") throw wrongType(pathOf(metadata, name), "a string", value);
-    const length = countCharacters(value);
-    if (length > 512) throw tooLong(pathOf(metadata, name), "string too long", "at most 512 characters", length);
-  }
-  return metadata.values as Readonly<Record<string, string>>;
-}
-
-/** Counts code points: a surrogate pair is one character. */
-function countCharacters(text: string): number {
-  let count = text.length;
-  for (let at = 1; at < text.length; at++) {
-    // A list of all pairs would take a second for a body full of them.
-    if (isLow(text.charCodeAt(at)) && isHigh(text.charCodeAt(at - 1))) count--;
-  }
-  return count;
-}
-
-function isHigh(unit: number): boolean {
-  return unit >= 0xd800 && unit < 0xdc00;
-}
-
-function isLow(unit: number): boolean {
-  return unit >= 0xdc00 && unit < 0xe000;
-}
-
 /** Requires an object. */
 export function toFields(value: unknown, key: string, within?: Fields, index?: number): Fields {
   if (isObject(value)) return { values: value, within, key, index };
@@ -301,7 +234,7 @@ function checkRange(path: string, kind: "decimal" | "integer", value: number, mi
   );
 }
 
-function tooLong(path: string, what: string, expected: string, length: number): GatewayError {
+export function tooLong(path: string, what: string, expected: string, length: number): GatewayError {
   return new GatewayError("out_of_range", `Invalid '${path}': ${what}. Expected ${expected}, but got ${length}.`, {
     param: path,
     wireCode: what.replaceAll(" ", "_"),

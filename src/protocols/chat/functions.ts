@@ -1,15 +1,7 @@
 /** Reads `functions` and `function_call`, the form before tools, as the tools and the choice that they stand for. */
 import { GatewayError } from "../../core/errors.ts";
-import {
-  type Fields,
-  invalid,
-  isPresent,
-  notAllowed,
-  readFunction,
-  readObjects,
-  requireName,
-  toFields,
-} from "../fields.ts";
+import { readFunction } from "../common.ts";
+import { type Fields, invalid, isPresent, notAllowed, readObjects, requireName, toFields } from "../fields.ts";
 
 /** The caller uses functions, and gets calls in the same form. */
 export function speaksOfFunctions(body: Fields): boolean {

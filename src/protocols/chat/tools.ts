@@ -1,12 +1,12 @@
 /** Reads `tools` and `tool_choice`. */
 import type { Settings, Tool, ToolChoice } from "../../core/turn.ts";
+import { readFunction } from "../common.ts";
 import {
   type Fields,
   invalid,
   missing,
   notAllowed,
   readChoice,
-  readFunction,
   readObject,
   readObjects,
   readString,

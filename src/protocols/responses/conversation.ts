@@ -2,7 +2,8 @@
 import type { Item } from "../../core/item.ts";
 import type { Conversation, Metadata } from "../../core/store.ts";
 import type { Reference } from "../../core/turn.ts";
-import { invalid, missing, readBody, readMetadata } from "../fields.ts";
+import { readMetadata } from "../common.ts";
+import { invalid, missing, readBody } from "../fields.ts";
 import { toSeconds } from "../time.ts";
 import { readItems } from "./items.ts";
 import type { Seal } from "./seal.ts";

@@ -1,6 +1,7 @@
 /** Reads a create body: what the caller asks, and what the response object repeats of it. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Ask, Settings } from "../../core/turn.ts";
+import { readCommonSettings, readMetadata, readStreamOptions } from "../common.ts";
 import {
   type Fields,
   invalid,
@@ -10,11 +11,8 @@ import {
   readBody,
   readBoolean,
   readChoice,
-  readCommonSettings,
   readInteger,
-  readMetadata,
   readObject,
-  readStreamOptions,
   readString,
   readStrings,
   requireName,

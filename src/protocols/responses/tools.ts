@@ -1,9 +1,9 @@
 /** Reads the tools of a create body. */
 import type { Tool } from "../../core/turn.ts";
+import { readFunction } from "../common.ts";
 import {
   type Fields,
   readBoolean,
-  readFunction,
   readObject,
   readObjects,
   readString,
