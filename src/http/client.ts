@@ -50,7 +50,7 @@ export function createSseWriter(
       quiet = false;
       open();
       if (text === "") response.flushHeaders();
-      else response.write(text);
+      else response.write(toSent(text));
       // Below its own high-water mark, Node buffers what it gets and emits no `drain`.
       const isFull = response.writableNeedDrain && response.writableLength > limits.maxUnsentBytes;
       return isFull ? drained(response, limits.stalledClientTimeoutMs) : undefined;
@@ -58,13 +58,20 @@ export function createSseWriter(
     end(text) {
       clearInterval(beat);
       open();
-      response.end(text);
+      response.end(toSent(text));
     },
     stop() {
       clearInterval(beat);
     },
   };
 }
+
+/** A long text as bytes: Node would keep the text until all is sent, beside a copy with three bytes per character. */
+function toSent(text: string): string | Uint8Array {
+  return text.length > maxText ? Buffer.from(text) : text;
+}
+
+const maxText = 64 * 1024;
 
 /** Cuts a caller that stops reading a fully written answer; Node resets the socket's time-out for the next request. */
 export function cutWhenStalled(response: ServerResponse, stalledClientTimeoutMs: number): void {

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { request as send, type IncomingMessage } from "node:http";
+import { request as send, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
+import { createSseWriter } from "../../src/http/client.ts";
 import { authorization, type Box, createBox, readEvents, say } from "../scripted.ts";
 import { startStopwatch } from "../stopwatch.ts";
 
@@ -367,4 +368,16 @@ test("all events of one batch are sent in one write", async (context) => {
   const chunks = [...(await text(socket)).matchAll(/\r\n[0-9a-f]+\r\n([^\r]+)/g)].map(([, chunk = ""]) => chunk);
   assert.ok(chunks.some((chunk) => /"delta":"a"[^]*"delta":"b"[^]*"delta":"c"/.test(chunk)));
   for (const chunk of chunks) assert.match(chunk, /\n\n$/);
+});
+
+test("a long text is passed on as bytes, of which no copy is kept while the caller reads", () => {
+  const written: unknown[] = [];
+  const keep = (sent: unknown) => written.push(sent);
+  const response = { headersSent: true, write: keep, end: keep } as unknown as ServerResponse;
+  const limits = { heartbeatMs: 60_000, maxUnsentBytes: 1, stalledClientTimeoutMs: 1 };
+  const writer = createSseWriter(response, () => {}, limits);
+  const long = "ä".repeat(70_000);
+  for (const told of ["short", long]) void writer.write(told);
+  writer.end(long);
+  assert.deepEqual(written, ["short", Buffer.from(long), Buffer.from(long)]);
 });
