@@ -50,6 +50,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
 
   function endItem(end: ItemEnd): string {
     const said = parts?.close() ?? "";
+    parts = undefined;
     const body = keepItem(end);
     return said + say.event("response.output_item.done", `"item":${body},"output_index":${output.length - 1}`);
   }
