@@ -82,7 +82,7 @@ export function cutWhenStalled(response: ServerResponse, stalledClientTimeoutMs:
  * Waits until the caller has taken everything. If nothing moves, the socket's own time-out destroys it; an answer that
  * waits for earlier ones on its connection gets the socket after them.
  */
-function drained(response: ServerResponse, stalledClientTimeoutMs: number): Promise<void> {
+export function drained(response: ServerResponse, stalledClientTimeoutMs: number): Promise<void> {
   const watch = (socket: Socket): void => void socket.setTimeout(stalledClientTimeoutMs);
   return new Promise((resolve) => {
     if (response.destroyed || response.socket?.destroyed === true) return resolve();

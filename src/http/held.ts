@@ -1,6 +1,10 @@
 /** Bounds the memory of requests in progress and of unread answers together, and shares it among owners. */
 import type { FastifyReply } from "fastify";
 import { GatewayError } from "../core/errors.ts";
+import type { Event } from "../core/event.ts";
+import { lengthOfText } from "../core/frame/batches.ts";
+import { unlessAborted } from "../core/unless-aborted.ts";
+import { drained } from "./client.ts";
 import { createTally } from "./tally.ts";
 
 export interface Holdings {
@@ -8,6 +12,8 @@ export interface Holdings {
   readonly bytes: number;
   /** Throws if this owner has no room for so many more bytes. */
   check(owner: string, bytes: number): void;
+  /** Resolves when any are released. */
+  released(): Promise<void>;
   /** Counts bytes, whether or not there is room for them. */
   hold(owner: string, bytes?: number): Hold;
 }
@@ -30,6 +36,13 @@ export interface Hold {
  */
 export function createHoldings(maxBytes: () => number, what: string): Holdings {
   const held = createTally();
+  let waiting: PromiseWithResolvers<void> | undefined;
+
+  /** Once for all that is released in one round of the event loop: many may wait. */
+  function tell(): void {
+    if (waiting !== undefined) setImmediate(waiting.resolve);
+    waiting = undefined;
+  }
 
   function hasRoom(owner: string, bytes: number): boolean {
     // The first always has room: its own limit is max_body_bytes.
@@ -53,12 +66,14 @@ export function createHoldings(maxBytes: () => number, what: string): Holdings {
       return held.total;
     },
     check,
+    released: () => (waiting ??= Promise.withResolvers()).promise,
     hold(owner, bytes = 0) {
       let mine = 0;
       let isReleased = false;
       function set(next: number): void {
         if (isReleased) return;
         held.add(owner, next - mine);
+        if (next < mine) tell();
         mine = next;
       }
       set(bytes);
@@ -96,35 +111,65 @@ export function checkRepeated(held: Holdings, reply: FastifyReply, text: string)
 }
 
 export interface FollowerHold {
-  /** Before a text is sent: throws if there is no room for it, and it may be refused. */
-  take(text: string): void;
-  /** After that: what its caller has taken no longer counts. */
+  /** Before events are told: takes room for their text, or waits for it as long as for a caller that stops reading. */
+  room(events: readonly Event[]): Promise<void> | undefined;
+  /** After that: only what its caller has not taken counts. */
   sent(): void;
   release(): void;
 }
 
 /**
  * Counts what is held for a caller that follows an answer made for an earlier request: it may read nothing and ask
- * again, any number of times. If the answer's `size` in characters is known, it is refused at the start or never.
+ * again, any number of times. If the answer's `size` in characters is known, it is refused now or never; otherwise its
+ * stream waits for room, and is cut if there is none in time. The signal aborts when the caller leaves.
  */
-export function holdFollower(held: Holdings, reply: FastifyReply, size?: number): FollowerHold {
-  const hold = held.hold(reply.request.token.owner);
+export function holdFollower(held: Holdings, reply: FastifyReply, signal: AbortSignal, size?: number): FollowerHold {
+  const { raw: response, request } = reply;
+  const hold = held.hold(request.token.owner);
   // The answer, and its items again as text for the end, which repeats them.
   const keptBytes = 2 * (size ?? 0);
   // The end of an item repeats it three times.
   const mostBytes = keptBytes + 3 * (size ?? 0);
-  let counted: number | undefined;
-  function count(newBytes: number, mayRefuse: boolean): void {
-    const bytes = Math.max(mostBytes, keptBytes + reply.raw.writableLength + newBytes);
-    const next = isCounted(reply, bytes) ? bytes : 0;
-    const before = counted ?? 0;
-    if (mayRefuse && held.bytes - before > maxUncounted) hold.check(next);
-    hold.add(next - before);
-    counted = next;
+  let counted = 0;
+
+  function toCounted(newBytes: number): number {
+    const bytes = Math.max(mostBytes, keptBytes + response.writableLength + newBytes);
+    return isCounted(reply, bytes) ? bytes : 0;
   }
+
+  function take(bytes: number): boolean {
+    if (held.bytes - counted <= maxUncounted) hold.add(bytes - counted);
+    else if (!hold.take(bytes)) return false;
+    counted = bytes;
+    return true;
+  }
+
+  function sent(): void {
+    const bytes = toCounted(0);
+    hold.add(bytes - counted);
+    counted = bytes;
+  }
+
+  async function wait(newBytes: number): Promise<void> {
+    const { stalledClientTimeoutMs } = request.terms.limits;
+    // What it has not read could keep others waiting that keep it waiting.
+    if (response.writableNeedDrain) await drained(response, stalledClientTimeoutMs);
+    sent();
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(stalledClientTimeoutMs)]);
+    while (!take(toCounted(newBytes))) {
+      await unlessAborted(held.released(), limit).catch(() => {});
+      signal.throwIfAborted();
+      if (limit.aborted) hold.check(toCounted(newBytes));
+    }
+  }
+
+  if (size !== undefined && !take(toCounted(0))) hold.check(toCounted(0));
   return {
-    take: (text) => count(Buffer.byteLength(text), size === undefined || counted === undefined),
-    sent: () => count(0, false),
+    room(events) {
+      const newBytes = size === undefined ? lengthOfText(events) : 0;
+      return take(toCounted(newBytes)) ? undefined : wait(newBytes);
+    },
+    sent,
     release: hold.release,
   };
 }

@@ -24,12 +24,13 @@ export async function retrieveResponse(request: FastifyRequest, reply: FastifyRe
   const after = readStartingAfter(starting_after);
   if (after !== undefined && !recalled.isExact) throw eventsExpired(recalled);
   const client = watchClient(reply.raw);
+  const { signal } = client;
   // Only this is kept of it while a slow caller reads.
   const { about } = recalled;
-  const answering = Promise.resolve({ about, events: recalled.follow(client.signal), size: recalled.size?.() });
+  const answering = Promise.resolve({ about, events: recalled.follow(signal), size: recalled.size?.() });
   return request.terms.turns.run(client, { token: request.token, onlyFollows: true }, async () => {
     const numbering = { after, showsIds: false };
-    return sendStream({ answering, voice, numbering, named: about, isRecalled: true }, reply);
+    return sendStream({ answering, voice, numbering, named: about, signal, isRecalled: true }, reply);
   });
 }
 

@@ -44,13 +44,15 @@ export interface Streamed {
   readonly voice: Voice;
   readonly numbering: Numbering | undefined;
   readonly named: Pick<About, "id" | "model">;
+  /** Aborts when the caller leaves. */
+  readonly signal: AbortSignal;
   /** An earlier request asked for it, and was counted then. */
   readonly isRecalled?: boolean | undefined;
 }
 
 /** Sends the answer event by event. A failure before the first byte is thrown, a later one is sent in the stream. */
 export async function sendStream(
-  { answering, voice, numbering, named, isRecalled = false }: Streamed,
+  { answering, voice, numbering, named, signal, isRecalled = false }: Streamed,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const { limits, held, now, journal } = reply.request.terms;
@@ -70,24 +72,28 @@ export async function sendStream(
     },
     limits,
   );
-  // Apart from what follows it: while that waits, a text that found no room would be kept.
   async function tell({ about, events }: Reply, isNew: boolean): Promise<void> {
     let step = await events.next();
     const say = voice.stream(about);
     const number = numberFor(about);
-    for (; !step.done; step = await events.next()) {
-      const last = step.value.at(-1);
+    // Apart from what waits for the caller: until a function ends, its text is kept.
+    function write(batch: readonly Event[]): Promise<void> | undefined {
+      const last = batch.at(-1);
       const end = last?.type === "turn-end" ? last : undefined;
-      let text = number(say(end === undefined ? step.value : step.value.slice(0, -1)));
+      let text = number(say(end === undefined ? batch : batch.slice(0, -1)));
       if (end !== undefined) text += number(say([end]), isLost(end.answer));
-      follower?.take(text);
       spoke = true;
-      if (isNew) note(reply.request, step.value, reply);
-      if (end === undefined) await writer.write(text);
-      else {
-        if (end.answer.error !== undefined) journal.report(end.answer.error, reply.request);
-        writer.end(text);
-      }
+      if (isNew) note(reply.request, batch, reply);
+      if (end === undefined) return writer.write(text);
+      if (end.answer.error !== undefined) journal.report(end.answer.error, reply.request);
+      writer.end(text);
+      return undefined;
+    }
+    for (; !step.done; step = await events.next()) {
+      if (follower !== undefined) await follower.room(step.value);
+      const drained = write(step.value);
+      follower?.sent();
+      await drained;
       follower?.sent();
       if (reply.raw.destroyed) break;
     }
@@ -97,7 +103,7 @@ export async function sendStream(
     const { about } = placed;
     const isNew = !isRecalled && placed.isRepeated !== true;
     reply.request.about = about;
-    if (!isNew) follower = holdFollower(held, reply, placed.size);
+    if (!isNew) follower = holdFollower(held, reply, signal, placed.size);
     await tell(placed, isNew);
   } catch (thrown) {
     if (!reply.raw.headersSent) throw thrown;

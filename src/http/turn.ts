@@ -32,7 +32,8 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
       stay: acquireSlot,
     });
     if (ask.stream) {
-      return sendStream({ answering, voice, numbering, named: { id: turnId, model: ask.model } }, reply);
+      const named = { id: turnId, model: ask.model };
+      return sendStream({ answering, voice, numbering, named, signal: client.signal }, reply);
     }
     const placed = await answering;
     if (ask.background !== true || voice.progress === undefined) return sendWhole(placed, voice, reply);

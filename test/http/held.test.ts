@@ -6,6 +6,8 @@ import { EventEmitter, once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { suite, test, type TestContext } from "node:test";
 import type { FastifyReply } from "fastify";
+import { callerLeft } from "../../src/core/errors.ts";
+import type { Event } from "../../src/core/event.ts";
 import { createHoldings, holdFollower, holdRest, toHeldBytes } from "../../src/http/held.ts";
 import { createBox, say, type Script, toToken, token } from "../scripted.ts";
 import { dial, refusalOf, textOf } from "./websocket-client.ts";
@@ -374,7 +376,7 @@ suite("memory", () => {
     }
   });
 
-  test("a stream of an earlier answer is cut if there is no more room for what its reader leaves unread", async (context) => {
+  test("whoever follows a running answer waits for room, and gets all of it when others have read theirs", async (context) => {
     const size = 6_000_000;
     const held = Promise.withResolvers<void>();
     context.after(() => held.resolve());
@@ -391,12 +393,48 @@ suite("memory", () => {
     });
     const { id } = (await begun.response.json()) as { readonly id: string };
     const request = `GET /v1/responses/${id}?stream=true HTTP/1.1\r\n${authorized}\r\n\r\n`;
-    const unread = [await leaveUnread(context, address, request), await leaveUnread(context, address, request)];
-    const cut = Promise.race(unread.map((socket) => new Promise((resolve) => socket.on("close", resolve))));
+    const followers = [];
+    while (followers.length < 2) followers.push(await leaveUnread(context, address, request));
     held.resolve();
     while ((await readHeld(address)) === 0);
-    for (const socket of unread) socket.resume();
-    await cut;
+    const ends = followers.map(async (socket) => {
+      let end = "";
+      for await (const bytes of socket) {
+        end = end.slice(-20) + String(bytes).slice(-100);
+        if (end.includes("[DONE]")) return;
+      }
+      assert.fail("a stream was cut");
+    });
+    await Promise.all(ends);
+  });
+
+  /** A reply of which nothing is unread, to a caller that follows a running answer. */
+  function replyTo(stalledClientTimeoutMs: number): FastifyReply {
+    const request = { token: toToken(token), terms: { limits: { stalledClientTimeoutMs } } };
+    return { raw: { writableLength: 0, socket: {} }, request } as unknown as FastifyReply;
+  }
+
+  const long: readonly Event[] = [{ type: "item-delta", index: 0, kind: "text", part: 0, text: "x".repeat(500_000) }];
+
+  test("a follower waits for room no longer than for a caller that stops reading, and not for one that has left", async () => {
+    const held = createHoldings(() => 1_000_000, "answers");
+    const other = held.hold("other", 900_000);
+    const left = new AbortController();
+    const late = holdFollower(held, replyTo(1), left.signal);
+    await assert.rejects(async () => late.room(long), { code: "overloaded" });
+    const follower = holdFollower(held, replyTo(60_000), left.signal);
+    const waiting = follower.room(long);
+    assert.equal(held.bytes, 900_000);
+    other.add(-100_000);
+    await new Promise(setImmediate);
+    assert.equal(held.bytes, 800_000, "that was not enough");
+    other.release();
+    await waiting;
+    assert.equal(held.bytes, 500_000);
+    held.hold("other", 500_000);
+    const leaving = assert.rejects(async () => late.room(long), { code: "client_closed" });
+    left.abort(callerLeft());
+    await leaving;
   });
 
   test("an earlier answer is sent again to whoever reads it while nothing else is held, however long it is", async (context) => {
@@ -419,16 +457,13 @@ suite("memory", () => {
 
   test("a stored answer that is being sent again is not cut because others take the rest of the room", () => {
     const held = createHoldings(() => 1_000_000, "answers");
-    const raw = Object.assign(new EventEmitter(), { writableLength: 0, socket: {} });
-    const reply = { raw, request: { token: toToken(token) } } as unknown as FastifyReply;
+    const { signal } = new AbortController();
     const size = 80_000;
     held.hold("other", 100_000);
-    const follower = holdFollower(held, reply, size);
-    follower.take("begin");
-    follower.sent();
+    const follower = holdFollower(held, replyTo(60_000), signal, size);
     held.hold("other", 1_000_000 - held.bytes);
-    assert.throws(() => holdFollower(held, reply, size).take("begin"), { code: "overloaded" });
-    follower.take("x".repeat(3 * size + 1_000));
+    assert.throws(() => holdFollower(held, replyTo(60_000), signal, size), { code: "overloaded" });
+    assert.equal(follower.room(long), undefined);
     follower.release();
   });
 

@@ -27,6 +27,14 @@ export function batchFrom(events: readonly Event[], from: number): readonly Even
   return last === -1 ? batch : batch.slice(0, last + 1);
 }
 
+/** About how many characters events take as text: the end of an item may repeat it three times, that of a turn all items. */
+export function lengthOfText(events: readonly Event[]): number {
+  return events.reduce((sum, event) => {
+    if (event.type === "turn-end") return event.answer.items.reduce((whole, item) => whole + lengthOfItem(item), sum);
+    return sum + lengthOf(event) * (event.type === "item-end" ? 3 : 1);
+  }, 0);
+}
+
 /** Takes events one after the other, and says of each whether it fills a batch. */
 function createBatchLimit(): (event: Event) => boolean {
   let count = 0;
