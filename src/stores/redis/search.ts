@@ -1,6 +1,7 @@
 /** Finds a request's place in the Redis store. */
 import { type Path, toPath } from "../../core/place/path.ts";
-import { maxTwins, type PathTurn, type Search, type Session } from "../../core/store.ts";
+import { maxTwins, type PathTurn, type Search, type Session, type StoredTurn } from "../../core/store.ts";
+import { createSharing } from "../sharing.ts";
 import type { Access } from "./access.ts";
 import { type Reply, toList, toText } from "./script.ts";
 import * as scripts from "./scripts.ts";
@@ -8,6 +9,7 @@ import { readStep, readTurn } from "./turn.ts";
 
 export function createSearch(access: Access): Search {
   const { recent } = access;
+  const shareTurn = createSharing<StoredTurn | undefined>();
 
   async function recall(turnId: string): Promise<Path | undefined> {
     if (!access.isFresh()) access.seeChanges(await access.send("GET", access.key("changes")));
@@ -62,11 +64,12 @@ export function createSearch(access: Access): Search {
         }
       );
     },
-    async findTurn(owner, turnId) {
-      const [changes, turn] = toList(await access.read(scripts.findTurn, turnId, owner));
-      access.seeChanges(changes);
-      return turn === undefined ? undefined : readTurn(turn);
-    },
+    findTurn: (owner, turnId) =>
+      shareTurn(JSON.stringify([owner, turnId]), async () => {
+        const [changes, turn] = toList(await access.read(scripts.findTurn, turnId, owner));
+        access.seeChanges(changes);
+        return turn === undefined ? undefined : readTurn(turn);
+      }),
     async readPath(turnId) {
       return (await recall(turnId)) ?? readPath(turnId);
     },

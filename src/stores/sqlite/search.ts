@@ -8,8 +8,10 @@ import {
   type PathTurn,
   type Search,
   type Session,
+  type StoredTurn,
   type Twin,
 } from "../../core/store.ts";
+import { createSharing } from "../sharing.ts";
 import type { CommitLookup } from "../verdict.ts";
 import type { Access } from "./access.ts";
 import { type TurnRow, pathColumns, sizeOf, toPathTurn, toTurn, turnColumns } from "../row.ts";
@@ -32,6 +34,7 @@ export const isSaid = `(digest IS NOT NULL OR (${isFollowable}))`;
 export function createSearch(access: Access, lookup: CommitLookup): Search {
   const { recent, read, refreshOncePerRound } = access;
   const statements = prepareSearch(access);
+  const shareTurn = createSharing<StoredTurn | undefined>();
 
   function findTurnWith(digest: string, index: number, sessionId: string): FoundTurn | undefined {
     const row = statements.findByDigest.get({ digest, session: sessionId });
@@ -72,10 +75,11 @@ export function createSearch(access: Access, lookup: CommitLookup): Search {
         return row && toConversation(sessionId, row as unknown as ConversationRow);
       });
     },
-    async findTurn(owner, turnId) {
-      const row = read(() => statements.findTurn.get(turnId, owner)) as TurnRow | undefined;
-      return row && toTurn(row);
-    },
+    findTurn: (owner, turnId) =>
+      shareTurn(JSON.stringify([owner, turnId]), async () => {
+        const row = read(() => statements.findTurn.get(turnId, owner)) as TurnRow | undefined;
+        return row && toTurn(row);
+      }),
     async readPath(turnId) {
       return recall(turnId) ?? readPath(turnId);
     },
