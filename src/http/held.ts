@@ -100,14 +100,14 @@ export function createHoldings(maxBytes: () => number, what: string): Holdings {
 export function holdWhole(held: Holdings, reply: FastifyReply, payload: unknown): void {
   const { request } = reply;
   if (typeof payload !== "string" || !isCounted(reply, payload.length) || request.token === undefined) return;
-  if (request.method === "GET" && reply.statusCode < 400) checkRepeated(held, reply, payload);
-  holdUntilRead(held, reply, Buffer.byteLength(payload));
+  const bytes = Buffer.byteLength(payload);
+  if (request.method === "GET" && reply.statusCode < 400) checkRepeated(held, reply, bytes);
+  holdUntilRead(held, reply, bytes);
 }
 
 /** Throws if there is no room for a whole answer that was made for an earlier request. */
-export function checkRepeated(held: Holdings, reply: FastifyReply, text: string): void {
-  if (held.bytes <= maxUncounted || !isCounted(reply, text.length)) return;
-  held.check(reply.request.token.owner, Buffer.byteLength(text));
+export function checkRepeated(held: Holdings, reply: FastifyReply, bytes: number): void {
+  if (held.bytes > maxUncounted && isCounted(reply, bytes)) held.check(reply.request.token.owner, bytes);
 }
 
 export interface FollowerHold {

@@ -2,6 +2,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { toPlace } from "../core/conversation/conversations.ts";
 import { GatewayError } from "../core/errors.ts";
+import { lengthOfItems } from "../core/frame/pieces.ts";
 import type { Voice } from "../core/ports.ts";
 import type { Recalled } from "../core/live/recall.ts";
 import type { ResponsesVoice } from "../protocols/responses/reply.ts";
@@ -11,6 +12,7 @@ import { readPageQuery, showsSeals, toItemPage } from "../protocols/responses/li
 import { toTokenCount } from "../protocols/responses/object.ts";
 import { workOnBody } from "./body.ts";
 import { watchClient } from "./client.ts";
+import { checkRepeated } from "./held.ts";
 import { readHint } from "./hint.ts";
 import { readStartingAfter } from "./numbering.ts";
 import { sendJson, sendStream, sendWhole } from "./send.ts";
@@ -20,7 +22,12 @@ import type { Terms } from "./terms.ts";
 export async function retrieveResponse(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const { stream, starting_after } = request.query as { readonly stream?: unknown; readonly starting_after?: string };
   const { recalled, voice } = await find(request);
-  if (!readStream(stream)) return sendJson(recalled.about, toText(recalled, voice), reply);
+  if (!readStream(stream)) {
+    const { about, state } = recalled;
+    // Before its text is made: many may ask for a long answer at once.
+    checkRepeated(request.terms.held, reply, lengthOfItems(state.status === "over" ? state.answer.items : state.items));
+    return sendJson(about, toText(recalled, voice), reply);
+  }
   const after = readStartingAfter(starting_after);
   if (after !== undefined && !recalled.isExact) throw eventsExpired(recalled);
   const client = watchClient(reply.raw);

@@ -4,6 +4,7 @@ import type { FastifyReply } from "fastify";
 import { toGatewayError } from "../core/errors.ts";
 import type { Event } from "../core/event.ts";
 import { failedTurn } from "../core/frame/frame.ts";
+import { lengthOfItems } from "../core/frame/pieces.ts";
 import type { Reply } from "../core/gateway.ts";
 import { type About, type Remark, unplaced, type Voice } from "../core/ports.ts";
 import type { Answer } from "../core/turn.ts";
@@ -27,13 +28,14 @@ export async function sendWhole(
   if (!isRepeated) reply.request.usage = answer?.usage;
   if (answer?.error !== undefined) throw answer.error;
   if (answer === undefined) throw new Error("a turn ended without an answer");
-  if (!isRepeated) reply.request.firstByte = { ms: reply.elapsedTime, isStreamed: false };
+  if (isRepeated) checkRepeated(reply.request.terms.held, reply, lengthOfItems(answer.items));
+  else reply.request.firstByte = { ms: reply.elapsedTime, isStreamed: false };
   return sendJson(about, voice.whole(about, answer), reply, isRepeated);
 }
 
 /** Sends JSON text about a turn. */
 export function sendJson(about: About, text: string, reply: FastifyReply, isRepeated = false): FastifyReply {
-  if (isRepeated) checkRepeated(reply.request.terms.held, reply, text);
+  if (isRepeated) checkRepeated(reply.request.terms.held, reply, Buffer.byteLength(text));
   reply.headers(toHeaders(about, reply.elapsedTime, isRepeated));
   return reply.header("content-type", "application/json; charset=utf-8").send(text);
 }

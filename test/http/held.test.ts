@@ -8,7 +8,10 @@ import { suite, test, type TestContext } from "node:test";
 import type { FastifyReply } from "fastify";
 import { callerLeft } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
+import { unplaced } from "../../src/core/ports.ts";
+import type { Answer } from "../../src/core/turn.ts";
 import { createHoldings, holdFollower, holdRest, toHeldBytes } from "../../src/http/held.ts";
+import { sendWhole } from "../../src/http/send.ts";
 import { createBox, say, type Script, toToken, token } from "../scripted.ts";
 import { dial, refusalOf, textOf } from "./websocket-client.ts";
 
@@ -465,6 +468,35 @@ suite("memory", () => {
     assert.throws(() => holdFollower(held, replyTo(60_000), signal, size), { code: "overloaded" });
     assert.equal(follower.room(long), undefined);
     follower.release();
+  });
+
+  test("an earlier answer that has no room is refused before its text is made", async () => {
+    const held = createHoldings(() => 1_000_000, "answers");
+    held.hold("other", 900_000);
+    const request = { token: toToken(token), terms: { held } };
+    const reply = { raw: { socket: {} }, request } as unknown as FastifyReply;
+    const item = {
+      type: "message",
+      role: "assistant",
+      content: [{ type: "text", text: "x".repeat(200_000) }],
+    } as const;
+    const answer: Answer = {
+      status: "completed",
+      finish: "stop",
+      items: [item],
+      usage: undefined,
+      error: undefined,
+      notes: {},
+      endedAt: new Date(0),
+      brokenOff: undefined,
+      pieces: undefined,
+    };
+    const events = (async function* () {
+      yield [{ type: "turn-end", answer } as const];
+    })();
+    const about = { ...unplaced, id: "resp_1", createdAt: new Date(0), model: "m" };
+    const voice = { whole: () => assert.fail("its text was made") };
+    await assert.rejects(sendWhole({ about, events, isRepeated: true }, voice, reply), { code: "overloaded" });
   });
 
   test("answers that wait for an earlier one on their connection count, however short they are", async (context) => {

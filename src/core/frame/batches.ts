@@ -1,6 +1,6 @@
 /** Events that are already known, told in small batches: a slow reader holds no more of a long answer than the next one. */
 import type { Event, Events } from "../event.ts";
-import { lengthOf as lengthOfItem } from "./pieces.ts";
+import { lengthOf as lengthOfItem, lengthOfItems } from "./pieces.ts";
 
 /** How many events are told at once, unless they are long. */
 const maxEvents = 500;
@@ -30,7 +30,7 @@ export function batchFrom(events: readonly Event[], from: number): readonly Even
 /** About how many characters events take as text: the end of an item may repeat it three times, that of a turn all items. */
 export function lengthOfText(events: readonly Event[]): number {
   return events.reduce((sum, event) => {
-    if (event.type === "turn-end") return event.answer.items.reduce((whole, item) => whole + lengthOfItem(item), sum);
+    if (event.type === "turn-end") return sum + lengthOfItems(event.answer.items);
     return sum + lengthOf(event) * (event.type === "item-end" ? 3 : 1);
   }, 0);
 }

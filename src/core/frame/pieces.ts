@@ -116,6 +116,11 @@ export function lengthOf(item: OutputItem): number {
   return textsOf(item).reduce((sum, { text }) => sum + text.length, 0);
 }
 
+/** The same for a list of them. */
+export function lengthOfItems(items: readonly OutputItem[]): number {
+  return items.reduce((sum, item) => sum + lengthOf(item), 0);
+}
+
 /** What an item's deltas are cut from. */
 interface Text {
   readonly kind: ItemDelta["kind"];
