@@ -30,9 +30,9 @@ type Said =
   | { readonly type: "message-end"; readonly extra?: Extra | undefined }
   /** The opaque form of the preceding reasoning, which it completes. */
   | { readonly type: "reasoning-seal"; readonly encrypted: string }
-  /** Fields in which the dialect signs the reasoning, and expects back; they may come in pieces, and late. */
+  /** Fields in which the dialect signs the reasoning, and expects back. They may come late, and their lists grow. */
   | { readonly type: "reasoning-extra"; readonly extra: Extra }
-  /** What the dialect adds to the message, in pieces, for its caller alone. */
+  /** What the dialect adds to the message, for its caller alone. Lists grow. */
   | { readonly type: "message-extra"; readonly extra: Extra }
   /** A call begins. `index` is the adapter's own number for it within this turn. */
   | {

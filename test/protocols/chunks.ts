@@ -102,7 +102,7 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
   const calls: Call[] = [];
   const logprobs: unknown[] = [];
   const annotations: unknown[] = [];
-  const added = gatherFields(true);
+  const added = gatherFields();
   let [content, refusal, reasoning] = ["", "", ""];
   let finishReason: string | undefined;
 

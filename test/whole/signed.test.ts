@@ -1,6 +1,7 @@
 /** Fields in which a chat server signs its model's reasoning are sent to callers, remembered, and sent back. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import { gatherPieces } from "../../src/adapters/openai/chat/pieces.ts";
 import { startGateway, token } from "../gateway.ts";
 import { gatherChunks, type WireCompletion } from "../protocols/chunks.ts";
 import { checkStream, type WireResponse } from "../protocols/grammar.ts";
@@ -137,7 +138,9 @@ for (const [where, scene] of Object.entries(scenes)) {
       stream: true,
       include_reasoning: true,
     });
-    assert.deepEqual(gatherChunks(streamed).message.added, scene.back);
+    const joined = gatherPieces();
+    joined.add(gatherChunks(streamed).message.added);
+    assert.deepEqual(joined.toFields(), scene.back);
     const hidden = await post(address, "chat/completions", { messages: [question], stream: true });
     assert.deepEqual(gatherChunks(hidden).message.added, {});
   });

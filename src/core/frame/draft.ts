@@ -74,7 +74,7 @@ function beginReasoning(skeleton: Skeleton<"reasoning">): Draft {
   let section: number | undefined;
   let text = "";
   let encrypted: string | undefined;
-  const signed = gatherFields(true);
+  const signed = gatherFields();
   let isComplete = false;
   return {
     accept(delta) {

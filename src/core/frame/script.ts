@@ -19,9 +19,9 @@ export function createScript(turnId: string, tell: Tell) {
   let notes: Notes = {};
   /** The fields of the notes: a copy of them for each that changes would keep a talkative upstream's turn busy. */
   const noteFields = new Map<string, unknown>();
-  const messageFields = gatherFields(false);
+  const messageFields = gatherFields();
   /** What signs the reasoning but came after it. */
-  const lateFields = gatherFields(true);
+  const lateFields = gatherFields();
   let finish: Finish = "stop";
 
   function accept(delta: Delta): void {

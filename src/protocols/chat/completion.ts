@@ -73,7 +73,7 @@ function collect(items: readonly OutputItem[]) {
 
 /** What this dialect adds to the message: fields that sign its reasoning, and others. */
 function toAdded(items: readonly OutputItem[], extra: Extra | undefined, { reasoning }: Wants): Extra["fields"] {
-  const signed = gatherFields(true);
+  const signed = gatherFields();
   for (const item of reasoning ? items : [])
     if (item.type === "reasoning" && item.extra?.dialect === "chat") signed.add(item.extra);
   return { ...signed.toExtra()?.fields, ...fieldsOf(extra, "chat") };

@@ -11,6 +11,7 @@ import { readLogprobs } from "../logprobs.ts";
 import { extraOf } from "../native.ts";
 import type { Say } from "../stream.ts";
 import { createCallReader } from "./calls.ts";
+import { gatherPieces, type SignedFields } from "./pieces.ts";
 import { createThoughtReader, isThought } from "./thoughts.ts";
 
 /** The key of the message: in a chunk, and whole. */
@@ -34,6 +35,10 @@ export function createChoiceReader(
   const calls = createCallReader(emit, isCustom);
   const annotations: Annotation[] = [];
   const thoughts = createThoughtReader();
+  /** What signs the reasoning and was not told yet: it is told where the reasoning ends, and at the end of the answer. */
+  let signed: SignedFields | undefined;
+  let signedSize = 0;
+  let isThinking = true;
   let textLength = 0;
   let received = false;
   /** How many deltas its messages were worth. */
@@ -41,6 +46,9 @@ export function createChoiceReader(
   let stage: "open" | "finished" | "whole" = "open";
 
   function emit(delta: Delta): void {
+    const wasThinking = isThinking;
+    isThinking = delta.type === "reasoning";
+    if (wasThinking && !isThinking) tellSigned();
     emitted += 1;
     say(delta);
   }
@@ -68,9 +76,23 @@ export function createChoiceReader(
     for (const [key, value] of Object.entries(extra.fields)) {
       if (Array.isArray(value) && value.length === 0) continue;
       if (key === "extra_content" && isThought(message) && !isSigning(key, value)) continue;
-      const type = isSigning(key, value) ? "reasoning-extra" : "message-extra";
-      say({ type, extra: { dialect: "chat", fields: { [key]: value } } });
+      if (isSigning(key, value)) sign({ [key]: value });
+      else say({ type: "message-extra", extra: { dialect: "chat", fields: { [key]: value } } });
     }
+  }
+
+  /** A piece comes with every word, and repeats what all have in common: they are told together. */
+  function sign(fields: JsonObject): void {
+    (signed ??= gatherPieces()).add(fields);
+    signedSize += JSON.stringify(fields).length;
+    // Only what was told counts towards the length of the answer.
+    if (signedSize > maxSignedSize) tellSigned();
+  }
+
+  function tellSigned(): void {
+    if (signed !== undefined) say({ type: "reasoning-extra", extra: { dialect: "chat", fields: signed.toFields() } });
+    signed = undefined;
+    signedSize = 0;
   }
 
   /** `isAtOnce`: it is the whole message, not a piece. */
@@ -117,9 +139,15 @@ export function createChoiceReader(
     },
     hasMessage: () => received,
     stage: () => stage,
-    end: calls.end,
+    end() {
+      calls.end();
+      tellSigned();
+    },
   };
 }
+
+/** More than the longest reasoning has, even in pieces of a word each: what is told in two parts may not be joined. */
+const maxSignedSize = 16 * 1024 * 1024;
 
 type Logprobs = ReturnType<typeof readLogprobs>;
 

@@ -11,7 +11,7 @@ import {
 } from "../../../core/item.ts";
 import { refusePart } from "../../failures.ts";
 import { type JsonObject, objectAt } from "../../json.ts";
-import { createSignatures, type Signatures } from "./signatures.ts";
+import { gatherPieces, type SignedFields } from "./pieces.ts";
 
 interface AssistantMessage {
   readonly role: "assistant";
@@ -43,12 +43,15 @@ export function writeMessages(
   let isReasoningSent = false;
   /** Reasoning before the assistant's next message. */
   let reasoningText = "";
-  /** What signs it, or the last message, if it came late. */
-  let signatures: Signatures | undefined;
+  /** What signs it, or the open message, if it came late. */
+  let signatures: JsonObject[] = [];
+  /** What signs the open message. */
+  let signed: SignedFields | undefined;
   /** Tool output that a tool message cannot hold; it follows the last of the outputs. */
   let shown: unknown[] = [];
 
   function openAssistant(fields: JsonObject): AssistantMessage {
+    sign();
     open = { ...fields, role: "assistant", content: null };
     isReasoningSent = hasReasoning(fields);
     messages.push(open);
@@ -59,15 +62,26 @@ export function writeMessages(
     if (reasoningText !== "" && !isReasoningSent)
       assistant.reasoning_content = (assistant.reasoning_content ?? "") + reasoningText;
     reasoningText = "";
-    signatures?.sign(assistant);
+    addSignatures();
+  }
+
+  function addSignatures(): void {
+    for (const fields of signatures) (signed ??= gatherPieces()).add(fields);
+    signatures = [];
+  }
+
+  /** Fields that the message has from its caller count more. */
+  function sign(): void {
+    if (open !== undefined && signed !== undefined) Object.assign(open, { ...signed.toFields(), ...open });
+    signed = undefined;
   }
 
   /** The next message is another's; reasoning without a message is dropped. */
   function closeAssistant(): void {
-    if (open !== undefined) signatures?.sign(open);
+    addSignatures();
+    sign();
     open = undefined;
     reasoningText = "";
-    signatures = undefined;
   }
 
   function say(message: Message): void {
@@ -91,8 +105,7 @@ export function writeMessages(
     switch (item.type) {
       case "reasoning":
         if (sendsReasoning) reasoningText += textOfReasoning(item);
-        if (item.extra?.dialect === "chat" && item.extra.source === source)
-          (signatures ??= createSignatures()).add(item.extra);
+        if (item.extra?.dialect === "chat" && item.extra.source === source) signatures.push(item.extra.fields);
         break;
       case "tool-call": {
         const assistant = open ?? openAssistant({});
