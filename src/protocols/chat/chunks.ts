@@ -1,9 +1,9 @@
 /** One choice of a chat completion, chunk by chunk. */
 import type { ItemDelta, ItemEvent, OutputItem } from "../../core/event.ts";
-import { type Extra, fieldsOf, type ToolCall } from "../../core/item.ts";
+import type { Extra, ToolCall } from "../../core/item.ts";
 import type { Finish } from "../../core/turn.ts";
 import { toWireAnnotations } from "./annotations.ts";
-import { betweenSections, toCall, toFinishReason, toFunctionCall, toLogprobs } from "./completion.ts";
+import { addedTo, betweenSections, toCall, toFinishReason, toFunctionCall, toLogprobs } from "./completion.ts";
 import type { Wants } from "./request.ts";
 
 export interface ChoiceSpeaker {
@@ -81,14 +81,14 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
 
   /** Fields that this dialect adds to the message. */
   function addFields(extra: Extra | undefined): string {
-    const fields = fieldsOf(extra, "chat");
-    return fields === undefined ? "" : chunk(JSON.stringify(fields).slice(1, -1));
+    const fields = JSON.stringify(addedTo("message", extra)).slice(1, -1);
+    return fields === "" ? "" : chunk(fields);
   }
 
   /** Fields that this dialect adds to a call already sent; some readers ignore a piece without arguments. */
   function addExtra(extra: Extra | undefined): string {
     // A field may be present without a value.
-    const fields = JSON.stringify(fieldsOf(extra, "chat") ?? {}).slice(1, -1);
+    const fields = JSON.stringify(addedTo("call", extra)).slice(1, -1);
     return fields === "" ? "" : chunk(`${call.open}${fields},${call.before}""${call.after}`);
   }
 

@@ -12,7 +12,7 @@ import type { Wants } from "./request.ts";
 /** The whole answer at once. */
 export function toCompletion(about: About, answer: Answer, wants: Wants): unknown {
   return {
-    ...fieldsOf(answer.notes.extra, "chat"),
+    ...addedTo("completion", answer.notes.extra),
     id: toCompletionId(about),
     object: "chat.completion",
     created: toSeconds(about.createdAt),
@@ -32,7 +32,8 @@ function toChoice({ items, finish, extra }: Choice, index: number, wants: Wants)
   return {
     index,
     message: {
-      ...toAdded(items, extra, wants),
+      ...(wants.reasoning && addedTo("message", signatureOf(items))),
+      ...addedTo("message", extra),
       role: "assistant",
       content: silent ? null : said.text,
       refusal: said.refusal === "" ? null : said.refusal,
@@ -71,13 +72,34 @@ function collect(items: readonly OutputItem[]) {
   return { text, refusal, reasoning, logprobs, annotations };
 }
 
-/** What this dialect adds to the message: fields that sign its reasoning, and others. */
-function toAdded(items: readonly OutputItem[], extra: Extra | undefined, { reasoning }: Wants): Extra["fields"] {
+/** Fields that sign the reasoning. */
+function signatureOf(items: readonly OutputItem[]): Extra | undefined {
   const signed = gatherFields();
-  for (const item of reasoning ? items : [])
-    if (item.type === "reasoning" && item.extra?.dialect === "chat") signed.add(item.extra);
-  return { ...signed.toExtra()?.fields, ...fieldsOf(extra, "chat") };
+  for (const item of items) if (item.type === "reasoning" && item.extra?.dialect === "chat") signed.add(item.extra);
+  return signed.toExtra();
 }
+
+/** What this dialect adds to something, except in the fields that we write there. */
+export function addedTo(place: keyof typeof ourFields, extra: Extra | undefined): Extra["fields"] {
+  const fields = Object.entries(fieldsOf(extra, "chat") ?? {});
+  return Object.fromEntries(fields.filter(([key]) => !ourFields[place].has(key)));
+}
+
+const ourFields = {
+  completion: new Set([
+    "id",
+    "object",
+    "created",
+    "model",
+    "choices",
+    "usage",
+    "service_tier",
+    "system_fingerprint",
+    "error",
+  ]),
+  message: new Set(["role", "content", "refusal", "annotations", "reasoning_content", "tool_calls", "function_call"]),
+  call: new Set(["index", "id", "type", "function", "custom", "name", "arguments"]),
+} as const;
 
 /** Between the sections of a summary. */
 export const betweenSections = "\n\n";
@@ -96,13 +118,13 @@ const finishReasons: Readonly<Record<Finish, string>> = {
 
 /** A call in the form before tools. */
 export function toFunctionCall(item: ToolCall) {
-  return { ...fieldsOf(item.extra, "chat"), name: item.name, arguments: item.arguments };
+  return { ...addedTo("call", item.extra), name: item.name, arguments: item.arguments };
 }
 
 /** A call, with what this dialect adds to it. */
 export function toCall(item: ToolCall) {
   const { callId: id, name, arguments: written } = item;
-  const added = fieldsOf(item.extra, "chat");
+  const added = addedTo("call", item.extra);
   return item.kind === "custom"
     ? { ...added, id, type: "custom", custom: { name, input: written } }
     : { ...added, id, type: "function", function: { name, arguments: written } };

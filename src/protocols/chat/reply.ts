@@ -1,12 +1,11 @@
 /** Says an answer as a chat completion: whole, or as a stream of chunks. */
 import { toWireError } from "../../core/errors.ts";
 import type { Event } from "../../core/event.ts";
-import { fieldsOf } from "../../core/item.ts";
 import type { About, Voice } from "../../core/ports.ts";
 import type { Answer } from "../../core/turn.ts";
 import { toSeconds } from "../time.ts";
 import { type ChoiceSpeaker, createChoiceSpeaker } from "./chunks.ts";
-import { toCompletion, toCompletionId, toServed, toUsage } from "./completion.ts";
+import { addedTo, toCompletion, toCompletionId, toServed, toUsage } from "./completion.ts";
 import type { Wants } from "./request.ts";
 
 export function createVoice(wants: Wants): Voice {
@@ -35,9 +34,9 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
     // What served the answer is known at its end; readers that collect chunks keep the last value.
     const served = toServed(answer.notes);
     const last = `${head}${JSON.stringify(served).slice(1, -1)},"choices":[`;
-    const added = fieldsOf(answer.notes.extra, "chat");
-    const lastOfFirst = added && `${head}${JSON.stringify({ ...added, ...served }).slice(1, -1)},"choices":[`;
-    let said = first.end(lastOfFirst ?? last, answer.finish, answer.extra);
+    const added = addedTo("completion", answer.notes.extra);
+    const lastOfFirst = `${head}${JSON.stringify({ ...added, ...served }).slice(1, -1)},"choices":[`;
+    let said = first.end(lastOfFirst, answer.finish, answer.extra);
     for (const [index, { finish, extra }] of (answer.others ?? []).entries())
       said += speakerOf(index + 1).end(last, finish, extra);
     const usage = wants.usage && answer.usage ? `${last}],"usage":${JSON.stringify(toUsage(answer.usage))}}\n\n` : "";

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type { Delta } from "../../../src/core/delta.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 import { failedTurn } from "../../../src/core/frame/frame.ts";
+import type { Extra } from "../../../src/core/item.ts";
 import { createChatProtocol } from "../../../src/protocols/chat/index.ts";
 import { gatherChunks, readChunks } from "../chunks.ts";
 import { about, playWith } from "../script.ts";
@@ -263,4 +264,40 @@ test("extra fields of a call without a value are not sent", async () => {
     `{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}`,
     `"tool_calls"`,
   ]);
+});
+
+test("what an adapter adds changes none of the fields that the gateway itself sends, whole or streamed", async () => {
+  const claim = (...keys: readonly string[]): { readonly extra: Extra } => ({
+    extra: { dialect: "chat", fields: Object.fromEntries(keys.map((key) => [key, "not ours"])) },
+  });
+  const ofCompletion = claim(
+    ..."id object created model choices usage service_tier system_fingerprint error".split(" "),
+  );
+  const ofMessage = claim(..."role content refusal annotations reasoning_content tool_calls function_call".split(" "));
+  const ofCall = claim(..."index id type function custom name arguments".split(" "));
+  const told: readonly Delta[] = [
+    { type: "reasoning", text: "hm" },
+    { type: "text", text: "Look." },
+  ];
+  const called: readonly Delta[] = [0, 1].flatMap((index): readonly Delta[] => [
+    { type: "tool-call", index, callId: `c${index}`, name: "look" },
+    { type: "tool-arguments", index, text: "{}" },
+  ]);
+  const withExtra = (deltas: readonly Delta[]): readonly Delta[] => [
+    ...deltas.flatMap((delta): readonly Delta[] => {
+      if (delta.type === "reasoning") return [delta, { type: "reasoning-extra", ...ofMessage }];
+      if (delta.type !== "tool-call") return [delta];
+      return delta.index === 0 ? [{ ...delta, ...ofCall }] : [delta, { type: "tool-extra", index: 1, ...ofCall }];
+    }),
+    { type: "message-extra", ...ofMessage },
+    { type: "notes", notes: ofCompletion },
+  ];
+  const functions = [{ name: "look" }];
+  for (const body of [{}, { include_reasoning: true }, { functions }]) {
+    for (const deltas of [told, called, called.slice(2)]) {
+      const [plain, added] = [await play([deltas], body), await play([withExtra(deltas)], body)];
+      assert.equal(added.stream, plain.stream);
+      assert.deepEqual(added.whole(), plain.whole());
+    }
+  }
 });
