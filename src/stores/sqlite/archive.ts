@@ -6,10 +6,9 @@ import { createSessionless, toFirstWords, toSummary } from "./sessionless.ts";
 import { type TurnRow, toTurn, turnColumns } from "../row.ts";
 import { isSaid, isVisible } from "./search.ts";
 import { type Activity, activityColumns, byTime, createFindPage } from "./pages.ts";
-import { inSteps, turnBytes } from "./size.ts";
 import type { Statement } from "./statement.ts";
 import { listOwners } from "./surplus.ts";
-import { type Exported, createExported } from "./exported.ts";
+import { createExported } from "./exported.ts";
 
 export function createArchive(access: Access): Omit<Archive, "importRecords"> {
   const { read } = access;
@@ -31,47 +30,32 @@ export function createArchive(access: Access): Omit<Archive, "importRecords"> {
     yield { type: "store", hintKey: toBase64(read(access.readHintKey)), sealKeys };
     const told = createExported();
     try {
-      for (const page of isOutside ? [] : readSessions(lastSession, wanted)) {
-        read(() => page.forEach((session) => told.addSession(session.id)));
-        yield* read(() => page.map(toRecord));
+      for (const session of isOutside ? [] : readSessions(lastSession, wanted)) {
+        told.addSession(session.id);
+        yield read(() => toRecord(session));
       }
       // Read after the sessions, so that every exported tip is among the turns.
-      yield* exportTurns(readNumber(statements.lastTurn), told, isOutside, wanted);
+      const lastTurn = readNumber(statements.lastTurn);
+      const around = isOutside ? turnsAround(wanted, lastTurn) : [];
+      const outside = wanted === undefined ? "all" : new Set(around.map(({ id }) => id));
+      for (const { number } of isOutside ? around : numbersOf(lastTurn, wanted)) {
+        const row = read(() => statements.readNumbered.get(number)) as TurnRow | undefined;
+        if (row !== undefined && told.addTurn(row, outside)) yield { type: "turn", turn: read(() => toTurn(row)) };
+      }
     } finally {
       told.close();
     }
   }
 
-  function readSessions(last: number, wanted?: string): Iterable<readonly SessionRow[]> {
+  function readSessions(last: number, wanted?: string): Iterable<SessionRow> {
     if (wanted === undefined) return readPages<SessionRow>(statements.readSessions, last);
-    return [read(() => statements.readSession.all(wanted)) as unknown as SessionRow[]];
+    return read(() => statements.readSession.all(wanted)) as unknown as SessionRow[];
   }
 
-  function* exportTurns(last: number, told: Exported, isOutside: boolean, wanted?: string): Generator<ArchiveRecord> {
-    if (wanted === undefined) {
-      const pages = readPages<SizedRow>(statements.sizeTurns, last);
-      for (const page of pages) yield* readTurns(page, (turn) => told.addTurn(turn, "all"));
-      return;
-    }
-    const around = isOutside ? turnsAround(wanted, last) : [];
-    const outside = new Set(around.map((turn) => turn.id));
-    const numbers = isOutside ? around : numbersOf(wanted, last);
-    for (let start = 0; start < numbers.length; start += pageSize) {
-      const page = toList(numbers.slice(start, start + pageSize));
-      const sized = read(() => statements.sizeNumbered.all(page)) as unknown as SizedRow[];
-      yield* readTurns(sized, (turn) => told.addTurn(turn, outside));
-    }
-  }
-
-  function numbersOf(sessionId: string, last: number): readonly { readonly number: number }[] {
-    return read(() => statements.numbersOf.all(sessionId, last)) as { number: number }[];
-  }
-
-  function* readTurns(turns: readonly SizedRow[], tell: (row: TurnRow) => boolean): Generator<ArchiveRecord> {
-    for (const part of inSteps(turns)) {
-      const find = () => statements.readNumbered.all(toList(part)) as unknown as TurnRow[];
-      for (const turn of read(() => find().filter(tell).map(toTurn))) yield { type: "turn", turn };
-    }
+  /** The row numbers of all turns, or of a session's. */
+  function numbersOf(last: number, wanted?: string): Iterable<Numbered> {
+    if (wanted === undefined) return readPages<Numbered>(statements.listNumbers, last);
+    return read(() => statements.numbersOf.all(wanted, last)) as unknown as Numbered[];
   }
 
   function readKeys(statement: Statement): readonly string[] {
@@ -82,15 +66,12 @@ export function createArchive(access: Access): Omit<Archive, "importRecords"> {
     return (read(() => statement.get()) as { number: number }).number;
   }
 
-  function* readPages<Row extends { readonly number: number }>(
-    statement: Statement,
-    last: number,
-  ): Generator<readonly Row[]> {
+  function* readPages<Row extends Numbered>(statement: Statement, last: number): Generator<Row> {
     let page: readonly Row[];
     for (let after = 0; ; after = page.at(-1)?.number ?? after) {
       page = read(() => statement.all(after, last)) as unknown as Row[];
       if (page.length === 0) return;
-      yield page;
+      yield* page;
     }
   }
 
@@ -130,18 +111,15 @@ export function createArchive(access: Access): Omit<Archive, "importRecords"> {
   };
 }
 
-/** A turn's row number, and how many bytes it has. */
-interface SizedRow {
+interface Numbered {
   readonly number: number;
-  readonly bytes: number;
 }
 
 const pageSize = 32;
 
 const sessionColumns = "rowid AS number, id, owner, hint, tip, resends, metadata, created, updated";
 
-interface SessionRow {
-  readonly number: number;
+interface SessionRow extends Numbered {
   readonly id: string;
   readonly owner: string;
   readonly hint: Uint8Array | null;
@@ -166,21 +144,11 @@ function toRecord(row: SessionRow): ArchiveRecord {
   };
 }
 
-function toList(rows: readonly { readonly number: number }[]): string {
-  return JSON.stringify(rows.map(({ number }) => number));
-}
-
 function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("base64url");
 }
 
 function prepareArchive({ prepare }: Access) {
-  const readNumbered = prepare(
-    `
-    SELECT ${turnColumns} FROM turns
-    WHERE rowid IN (SELECT value FROM json_each(?)) AND ${isVisible} ORDER BY rowid`,
-    "arrays",
-  );
   return {
     findSeal: prepare("SELECT value FROM meta WHERE key = 'secret:seal'"),
     findForeignSeals: prepare("SELECT value FROM meta WHERE key GLOB 'foreign_seal:*' ORDER BY key"),
@@ -194,17 +162,12 @@ function prepareArchive({ prepare }: Access) {
       SELECT ${sessionColumns} FROM sessions WHERE rowid > ? AND rowid <= ? AND deleted = 0
       ORDER BY rowid LIMIT ${pageSize}`),
     readSession: prepare(`SELECT ${sessionColumns} FROM sessions WHERE id = ? AND deleted = 0`),
-    sizeTurns: prepare(`
-      SELECT turns.rowid AS number, ${turnBytes} AS bytes FROM turns
-      WHERE turns.rowid > ? AND turns.rowid <= ? AND ${isVisible}
-      ORDER BY turns.rowid LIMIT ${pageSize}`),
+    listNumbers: prepare(`
+      SELECT rowid AS number FROM turns WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT ${pageSize}`),
     numbersOf: prepare(`
       SELECT rowid AS number FROM turns INDEXED BY turns_by_digest WHERE session = ? AND rowid <= ? AND ${isSaid}
       ORDER BY rowid`),
-    sizeNumbered: prepare(`
-      SELECT rowid AS number, ${turnBytes} AS bytes FROM turns
-      WHERE rowid IN (SELECT value FROM json_each(?)) ORDER BY rowid`),
-    readNumbered,
+    readNumbered: prepare(`SELECT ${turnColumns} FROM turns WHERE rowid = ? AND ${isVisible}`, "arrays"),
   };
 }
 
