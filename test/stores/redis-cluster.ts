@@ -43,7 +43,7 @@ export function describeCluster(server: () => RedisServer): void {
         const store = await open(context, `redis://${dead},127.0.0.1:${port}?prefix=found`);
         assert.deepEqual(await store.findTurn("alice", stored.id), stored);
       }
-      assert.equal((await inspectRedis(cluster.url("prefix=found"))).version, 2);
+      assert.equal((await inspectRedis(cluster.url("prefix=found"))).version, "2");
     });
 
     test("the user name and the password apply to every node", async (context) => {

@@ -117,6 +117,9 @@ export function describeGateway(server: () => RedisServer): void {
     await server().ask("SET", "{cli}:version", "1");
     const older = await portico(folder, "doctor", "--offline");
     assert.match(older.printed, /prefix=cli, schema version 1, upgraded to 2 at the next start; /);
+    await server().ask("SET", "{cli}:version", "2b");
+    const bent = await portico(folder, "doctor", "--offline");
+    assert.match(bent.printed, /problem {2}store: .*prefix=cli has schema version 2b, and this release knows /);
     configure(url.replace("://", "://me:hunter2@"));
     const checked = await portico(folder, "check");
     assert.match(checked.printed, /"store": "redis:\/\/\*\*\*@127/);

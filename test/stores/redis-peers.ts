@@ -283,7 +283,7 @@ export function describePeers(server: () => RedisServer): void {
       await own.start();
       while ((await store.check().catch(() => "away")) === "away") await wait(5);
       await store.commit({ turns: [makeTurn({})] });
-      while ((await inspectRedis(url)).version !== 2) await wait(5);
+      while ((await inspectRedis(url)).version !== "2") await wait(5);
     });
 
     test("store nothing of the callers' session names in Redis", async (context) => {

@@ -48,7 +48,7 @@ function madeAtStart(file: string): Finding {
   return ok(`${file} is created at the first start`);
 }
 
-function tooNew(store: string, version: number, newest: number): Finding {
+function tooNew(store: string, version: number | string, newest: number): Finding {
   const text = `${store} has schema version ${version}, and this release knows versions up to ${newest}`;
   return problem(text, "start the newer release that wrote it");
 }
@@ -76,8 +76,9 @@ async function judgeRedis(url: string): Promise<Finding> {
   const { inspectRedis } = await import("../../stores/redis/inspect.ts");
   try {
     const { shown, version, newest, losses } = await inspectRedis(url);
-    if (version !== undefined && version > newest) return tooNew(shown, version, newest);
-    const age = version === undefined ? "created at the first start" : describeVersion(version, newest);
+    // It may be no number.
+    if (version !== undefined && !(Number(version) <= newest)) return tooNew(shown, version, newest);
+    const age = version === undefined ? "created at the first start" : describeVersion(Number(version), newest);
     const text = `${shown}, ${age}`;
     return losses.length === 0 ? ok(text) : warning(text, losses.join(" "));
   } catch (thrown) {

@@ -8,8 +8,8 @@ import { cannotOpen } from "./trouble.ts";
 export interface Inspection {
   /** The URL without its password. */
   readonly shown: string;
-  /** Of the schema; undefined if there is no store yet. */
-  readonly version: number | undefined;
+  /** Of the schema, as it is written there; undefined if there is no store yet. */
+  readonly version: string | undefined;
   /** The version that this program knows. */
   readonly newest: number;
   /** Server settings with which turns could be lost. */
@@ -27,7 +27,7 @@ export async function inspectRedis(url: string): Promise<Inspection> {
       const send = (...command: readonly string[]) => connection.send(command);
       const version = await send("GET", `${toKeyPrefix(address)}version`);
       const losses = await findLosses(send, address);
-      return { shown, version: version === null ? undefined : Number(version), newest: newestVersion, losses };
+      return { shown, version: version === null ? undefined : String(version), newest: newestVersion, losses };
     } finally {
       await connection.close();
     }
