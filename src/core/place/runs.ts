@@ -3,7 +3,7 @@
  * trailing blanks, split or merged messages, strings or parts, the order of parallel outputs, ids and reasoning do not
  * count.
  */
-import { type Content, type Item, isSteering, type OtherItem, type Part } from "../item.ts";
+import { type Content, type Item, isSteering, type Message, type OtherItem, type Part } from "../item.ts";
 import { lookThrough } from "../json-shape.ts";
 
 export interface Run {
@@ -16,59 +16,13 @@ export interface Run {
 
 export function toRuns(items: readonly Item[]): readonly Run[] {
   const runs: Run[] = [];
-  let side: Run["side"] | undefined;
-  let end = 0;
-  let text: string | undefined;
-  let calls: string[] = [];
-  let outputs: [place: number, output: string][] = [];
-  /** The order of the model's latest calls. */
-  let places = new Map<string, number>();
-
-  function close(): void {
-    if (side === undefined) return;
-    const said = text === undefined ? "" : normalise(text);
-    if (said !== "" || calls.length > 0 || outputs.length > 0) {
-      runs.push({ side, canon: toCanon(said, calls, outputs), end });
-    }
-    text = undefined;
-    if (calls.length > 0) calls = [];
-    if (outputs.length > 0) outputs = [];
+  /** The model's latest calls, in order. */
+  let called = new Map<string, number>();
+  for (const { side, items: said, places } of split(items)) {
+    if (side === "model") called = new Map();
+    const canon = canonOfRun(said, called);
+    if (canon !== undefined) runs.push({ side, canon, end: (places.at(-1) ?? 0) + 1 });
   }
-
-  for (let index = 0; index < items.length; index += 1) {
-    const item = items[index];
-    const next = item && sideOf(item);
-    if (item === undefined || next === undefined) continue;
-    if (next !== side) {
-      close();
-      side = next;
-      if (next === "model" && places.size > 0) places = new Map();
-    }
-    end = index + 1;
-    switch (item.type) {
-      case "message": {
-        const said = canonOf(item.content);
-        text = text === undefined ? said : `${text}\n${said}`;
-        break;
-      }
-      case "tool-call":
-        places.set(item.callId, places.size);
-        calls.push(JSON.stringify([item.name, canonicalJson(item.arguments)]));
-        break;
-      case "tool-output":
-        outputs.push([places.get(item.callId) ?? places.size + outputs.length, normalise(canonOf(item.output))]);
-        break;
-      case "other": {
-        const { side, id } = item.exchange ?? { side: "model", id: "" };
-        if (side === "tools") outputs.push([places.get(id) ?? places.size + outputs.length, canonOfOther(item)]);
-        else {
-          places.set(id, places.size);
-          calls.push(canonOfOther(item));
-        }
-      }
-    }
-  }
-  close();
   return runs;
 }
 
@@ -81,6 +35,11 @@ export interface Segment {
 
 /** The segments in which one side speaks, one for each run of `toRuns`. */
 export function toSegments(items: readonly Item[]): readonly Segment[] {
+  return split(items).filter((segment) => segment.items.some(isWord));
+}
+
+/** Some of these may say nothing. */
+function split(items: readonly Item[]): readonly Segment[] {
   const segments: Segment[] = [];
   let last: Segment | undefined;
   for (const [place, item] of items.entries()) {
@@ -90,18 +49,39 @@ export function toSegments(items: readonly Item[]): readonly Segment[] {
     last.items.push(item);
     last.places.push(place);
   }
-  return segments.filter((segment) => segment.items.some(isWord));
+  return segments;
 }
 
-function toCanon(
-  said: string,
-  calls: readonly string[],
-  outputs: readonly (readonly [place: number, output: string])[],
-): string {
-  // Nearly all runs are words alone, for which this writes the same.
-  if (calls.length === 0 && outputs.length === 0) return `[${JSON.stringify(said)},[],[]]`;
+/** Adds the calls of a run to those `called`, whose order its outputs are put into; undefined: it says nothing. */
+function canonOfRun(items: readonly Item[], called: Map<string, number>): string | undefined {
+  let text = "";
+  const calls: string[] = [];
+  const outputs: [place: number, output: string][] = [];
+  for (const item of items) {
+    if (item.type === "message") {
+      const said = canonOf(item.content);
+      text = text === "" ? said : `${text}\n${said}`;
+      continue;
+    }
+    const [id, canon] = canonOfExchange(item);
+    if (sideOf(item) === "tools") outputs.push([called.get(id) ?? called.size + outputs.length, canon]);
+    else {
+      called.set(id, called.size);
+      calls.push(canon);
+    }
+  }
+  const said = normalise(text);
+  // Nearly all runs are words alone, for which this writes the same as below.
+  if (calls.length === 0 && outputs.length === 0) return said === "" ? undefined : `[${JSON.stringify(said)},[],[]]`;
   const told = outputs.toSorted(([one], [other]) => one - other).map(([, output]) => output);
   return JSON.stringify([said, calls, told]);
+}
+
+/** What is called or given, and the id that both have. */
+function canonOfExchange(item: Exclude<Item, Message>): [id: string, canon: string] {
+  if (item.type === "tool-call") return [item.callId, JSON.stringify([item.name, canonicalJson(item.arguments)])];
+  if (item.type === "tool-output") return [item.callId, normalise(canonOf(item.output))];
+  return item.type === "other" ? [item.exchange?.id ?? "", canonOfOther(item)] : ["", ""];
 }
 
 /** Whose word it is; undefined: not part of the talk. */
