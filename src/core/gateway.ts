@@ -164,7 +164,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   const keyed = createKeyed({ store, liveTurns, remoteTurns, begin, beginStored, resolve, limits, now });
 
   /** Looks up the items that a request refers to; those of a running turn once it is over. */
-  function resolve(ask: Ask, { owner, signal }: Pick<Caller, "owner" | "signal">): Promise<Ask<Item>> {
+  async function resolve(ask: Ask, { owner, signal }: Pick<Caller, "owner" | "signal">): Promise<Ask<Item>> {
     const findTurn: SessionStore["findTurn"] = async (_owner, turnId) => {
       // It may end while the store is asked.
       const turn = named.get(turnId);
@@ -173,7 +173,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       await unlessAborted(turn.over, signal);
       return store.findTurn(owner, turnId);
     };
-    return resolveReferences({ findTurn }, owner, ask, limits().maxReferencedCharacters);
+    return { ...ask, items: await resolveReferences({ findTurn }, owner, ask, limits().maxReferencedCharacters) };
   }
 
   async function begin(ask: Ask<Item>, caller: Caller, isBegun = false): Promise<Reply> {

@@ -17,7 +17,7 @@ test("references to a long item cannot expand a small request beyond the body li
   const ask = { model: "m", itemsParam: "input", settings: { tools: [] }, stream: false, keep: "no" } as const;
   const resolve = (times: number) =>
     resolveReferences(store, turn.owner, { ...ask, items: Array.from({ length: times }, () => reference) }, 10_000);
-  assert.equal((await resolve(9)).items.length, 9);
+  assert.equal((await resolve(9)).length, 9);
   await assert.rejects(resolve(10), { code: "body_too_large", status: 413, param: "input" });
 });
 

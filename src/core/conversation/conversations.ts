@@ -72,7 +72,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
 
   async function take(owner: string, { items }: Addition): Promise<readonly Item[]> {
     checkSize({ items, itemsParam }, limits(), []);
-    return (await resolveReferences(store, owner, { items, itemsParam }, limits().maxReferencedCharacters)).items;
+    return resolveReferences(store, owner, { items, itemsParam }, limits().maxReferencedCharacters);
   }
 
   function toAdded(

@@ -6,35 +6,36 @@ import type { SessionStore, StoredTurn } from "../store.ts";
 import type { Ask, Reference } from "../turn.ts";
 
 /**
- * The same request with every reference replaced by its item, which must be the owner's. A few bytes may refer to a
- * long item many times, so together they may not be longer than a body could be.
+ * The same items with every reference replaced by its item, which must be the owner's. A few bytes may refer to a long
+ * item many times, so together they may not be longer than a body could be.
  */
-export async function resolveReferences<Asked extends Pick<Ask, "items" | "itemsParam">>(
+export async function resolveReferences(
   store: Pick<SessionStore, "findTurn">,
   owner: string,
-  ask: Asked,
+  { items: asked, itemsParam }: Pick<Ask, "items" | "itemsParam">,
   maxReferencedCharacters: number,
-): Promise<Asked & { readonly items: readonly Item[] }> {
-  if (hasNoReference(ask)) return ask;
+): Promise<readonly Item[]> {
+  if (asked.every(isItem)) return asked;
   const turns = new Map<string, Promise<StoredTurn | undefined>>();
   const find = (turnId: string): Promise<StoredTurn | undefined> => {
     const known = turns.get(turnId) ?? store.findTurn(owner, turnId);
     turns.set(turnId, known);
     return known;
   };
-  const sizes = new Map<Item, number>();
   const items: Item[] = [];
   let characters = 0;
-  for (const [index, asked] of ask.items.entries()) {
-    const item = isReference(asked) ? await lookUp(find, asked.id, `${ask.itemsParam}[${index}]`) : asked;
+  for (const [index, each] of asked.entries()) {
+    const item = isItem(each) ? each : await lookUp(find, each.id, `${itemsParam}[${index}]`);
     items.push(item);
-    if (item === asked) continue;
-    const size = sizes.get(item) ?? JSON.stringify(item).length;
-    sizes.set(item, size);
-    characters += size;
-    if (characters > maxReferencedCharacters) throw tooMuch(maxReferencedCharacters, ask.itemsParam);
+    if (item === each) continue;
+    characters += JSON.stringify(item).length;
+    if (characters > maxReferencedCharacters) throw tooMuch(maxReferencedCharacters, itemsParam);
   }
-  return { ...ask, items };
+  return items;
+}
+
+function isItem(item: Item | Reference): item is Item {
+  return item.type !== "reference";
 }
 
 function tooMuch(maxCharacters: number, param: string): GatewayError {
@@ -43,16 +44,6 @@ function tooMuch(maxCharacters: number, param: string): GatewayError {
     `The items that '${param}' refers to have more than ${maxCharacters} characters in total (gateway.http.limits.max_body_bytes). Refer to fewer of them.`,
     { param },
   );
-}
-
-function hasNoReference<Asked extends Pick<Ask, "items">>(
-  ask: Asked,
-): ask is Asked & { readonly items: readonly Item[] } {
-  return !ask.items.some(isReference);
-}
-
-function isReference(item: Item | Reference): item is Reference {
-  return item.type === "reference";
 }
 
 async function lookUp(
