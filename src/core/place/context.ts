@@ -92,8 +92,9 @@ function steering({ path, input, showsAll }: Place, { settings }: Ask<Item>): re
 /** Every tool output needs its call. A call without output is an error, or left out if a hint found the session. */
 function checkTools(items: readonly Item[], { by }: Place, ask: Ask<Item>): readonly Item[] {
   const { itemsParam, needsOutputs = by !== "nothing" } = ask;
-  const { items: paired, open, stray } = pairTools(items);
+  const stray = findStray(items);
   if (stray !== undefined) throw strayOutput(stray, itemsParam);
+  const { items: paired, open } = pairTools(items);
   if (by === "hint") return withoutOpen(paired, open);
   const [first] = open;
   if (first?.type !== "tool-call" || !needsOutputs) return paired;

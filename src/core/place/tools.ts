@@ -8,20 +8,18 @@ export interface Pairing {
   readonly items: readonly Item[];
   /** Unanswered calls. */
   readonly open: ReadonlySet<Item>;
-  /** The id of an output whose call does not precede it. */
-  readonly stray: string | undefined;
 }
 
 /** Moves a late output after its call, where models expect it, and leaves out what is already there. */
 export function pairTools(items: readonly Item[]): Pairing {
-  const { calls, aside, stray } = readCalls(items);
+  const { calls, aside } = readCalls(items);
   const open = new Set<Item>();
   let isLate = false;
   for (const [item, call] of calls) {
     if (call.given.size === 0) open.add(item);
     if (call.late.length > 0) isLate = true;
   }
-  if (!isLate) return { items: aside.size === 0 ? items : items.filter((item) => !aside.has(item)), open, stray };
+  if (!isLate) return { items: aside.size === 0 ? items : items.filter((item) => !aside.has(item)), open };
   const paired: Item[] = [];
   let due: Item[] = [];
   let answer: number | undefined;
@@ -37,7 +35,7 @@ export function pairTools(items: readonly Item[]): Pairing {
     paired.push(item);
     for (const output of call?.late ?? []) due.push(output);
   }
-  return { items: paired.concat(due), open, stray };
+  return { items: paired.concat(due), open };
 }
 
 /** The id of an output whose call does not precede it. */
@@ -108,7 +106,6 @@ interface Calls {
   readonly calls: ReadonlyMap<Item, Call>;
   /** What does not stay in place: late outputs, repeated outputs, calls resent with their output. */
   readonly aside: ReadonlySet<Item>;
-  readonly stray: string | undefined;
 }
 
 function readCalls(items: readonly Item[]): Calls {
@@ -117,7 +114,6 @@ function readCalls(items: readonly Item[]): Calls {
   const byId = new Map<string, Call[]>();
   /** If an id recurs, the newest of the identical calls: comparing each with all of its id would take minutes. */
   const newest = new Map<string, Call>();
-  let stray: string | undefined;
   let [answer, question] = [0, 0];
   let isAnswered = false;
 
@@ -152,9 +148,9 @@ function readCalls(items: readonly Item[]): Calls {
     }
     if (item.type !== "tool-output") continue;
     const call = callOf(known, answer);
+    if (call === undefined) continue;
     const said = JSON.stringify(item.output);
-    if (call === undefined) stray ??= item.callId;
-    else if (call.given.has(said)) aside.add(item);
+    if (call.given.has(said)) aside.add(item);
     else {
       call.given.add(said);
       if (call.answer === answer) continue;
@@ -162,7 +158,7 @@ function readCalls(items: readonly Item[]): Calls {
       aside.add(item);
     }
   }
-  return { calls, aside, stray };
+  return { calls, aside };
 }
 
 /** What is called, however its arguments are written. */
