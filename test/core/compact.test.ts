@@ -129,6 +129,9 @@ suite("a compacted conversation", () => {
     const { talk, turns } = createScene(model);
     await talk({ items: [user("hi"), call], compacts: true });
     assert.deepEqual(turns[0]?.items.slice(0, -1), [user("hi")]);
+    const answered = [user("hi"), call, output, user("again")];
+    await talk({ items: [...answered, { ...call }], compacts: true });
+    assert.deepEqual(turns[1]?.items.slice(0, -1), answered, "even if its id was used before");
   });
 
   test("replaces everything before it for all following turns", async () => {

@@ -2,6 +2,7 @@
 import type { Delta } from "../delta.ts";
 import { GatewayError } from "../errors.ts";
 import { isSteering, type Item } from "../item.ts";
+import { pairTools, withoutOpen } from "../place/tools.ts";
 import { type Finish, isCutOff, type Turn } from "../turn.ts";
 
 /** Asks for a summary of the turn's conversation and yields one compaction; `stream` asks the adapter. */
@@ -51,15 +52,11 @@ function toSummaryTurn(turn: Turn): Turn {
     maxOutputTokens: undefined,
     native: undefined,
   };
-  const items: Item[] = turn.items.filter(isAnswered(turn.items)).filter((item) => !bringsSettings(item));
+  // A call still waiting for its output would stand between the conversation and the prompt, and models refuse that.
+  const said = withoutOpen(turn.items, pairTools(turn.items).open);
+  const items: Item[] = said.filter((item) => !bringsSettings(item));
   items.push({ type: "message", role: "user", content: prompt });
   return { ...turn, items, settings };
-}
-
-/** A call still waiting for its output would stand between the conversation and the prompt, and models refuse that. */
-function isAnswered(items: readonly Item[]): (item: Item) => boolean {
-  const answered = new Set(items.flatMap((item) => (item.type === "tool-output" ? [item.callId] : [])));
-  return (item) => item.type !== "tool-call" || answered.has(item.callId);
 }
 
 /** Tools and settings among the items would come back with them. */
