@@ -15,7 +15,8 @@ export function withExtras(
   callerVersion: readonly Item[],
   dialect: Dialect | undefined,
 ): readonly Item[] {
-  const pairs: Pairs = { made: madeIn(path), dialect, replaced: new Map(), leading: new Map() };
+  const made = new Set(turnsOf(path).flatMap(({ output }) => output));
+  const pairs: Pairs = { made, dialect, replaced: new Map(), leading: new Map() };
   const shown = toSegments(callerVersion);
   const remembered = toSegments(talkFrom(path, 0));
   // A caller's version may begin late, but ends with the path.
@@ -38,12 +39,6 @@ interface Pairs {
   readonly replaced: Map<Item, readonly Item[]>;
   /** A message without words, for calls without a message; it goes before the first of them that is seen. */
   readonly leading: Map<Item, Message>;
-}
-
-function madeIn(path: Path): ReadonlySet<Item> {
-  const made = new Set<Item>();
-  for (const { output } of turnsOf(path)) for (const item of output) made.add(item);
-  return made;
 }
 
 function pairSegment(side: Run["side"], ours: readonly Item[], theirs: readonly Item[], pairs: Pairs): void {

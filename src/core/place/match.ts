@@ -6,8 +6,8 @@ import type { History } from "../ports.ts";
 import { maxTwins, type Session, type SessionStore, type Twin } from "../store.ts";
 import { type Beginning, findKnown } from "./known.ts";
 import { noPath, type Path } from "./path.ts";
-import { type Run, sideOf, toRuns } from "./runs.ts";
-import { callerVersionOf, extrasOf, divide, type Shown, steeringOf, withOwnIds } from "./shown.ts";
+import { type Run, toRuns } from "./runs.ts";
+import { callerVersionOf, extrasOf, divide, findAnswer, type Shown, steeringOf, withOwnIds } from "./shown.ts";
 import { isSameSteering } from "./steering.ts";
 
 export interface Match {
@@ -159,12 +159,7 @@ function isTalk(item: Item): boolean {
 /** The runs of the history after its beginning. */
 function runsBehind({ items, end }: Shown, beginning: number): readonly Run[] {
   // The calls before it are needed too, since they order the outputs.
-  let start = beginning;
-  for (let item = items[start - 1]; item !== undefined; item = items[start - 1]) {
-    const side = sideOf(item);
-    if (side !== "model" && side !== undefined) break;
-    start -= 1;
-  }
+  const start = findAnswer(items, beginning);
   return toRuns(items.slice(start, end)).flatMap((run) =>
     run.end > beginning - start ? [{ ...run, end: run.end + start }] : [],
   );

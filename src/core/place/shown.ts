@@ -45,14 +45,13 @@ export function historyOf({ items, end }: Shown): readonly Run[] {
 /** The model's last shown words include calls, and all of these are of the newest turn. */
 export function namesCall({ items, end }: Shown, { tip }: Path): boolean {
   const ours = callIdsOf(tip?.output ?? []);
-  const shown: string[] = [];
-  for (let index = end - 1; index >= 0; index -= 1) {
-    const item = items[index];
-    const side = item && sideOf(item);
-    if (side !== undefined && side !== "model") break;
-    if (item?.type === "tool-call") shown.push(item.callId);
-  }
+  const shown = callIdsOf(items.slice(findAnswer(items, end), end));
   return shown.length > 0 && shown.every((callId) => ours.includes(callId));
+}
+
+/** Where the words of the model begin that end here. */
+export function findAnswer(items: readonly Item[], end: number): number {
+  return items.findLastIndex((item, index) => index < end && !["model", undefined].includes(sideOf(item))) + 1;
 }
 
 /** Calls get our ids, since the caller's may differ: the n-th from the end is the same. */
