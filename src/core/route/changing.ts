@@ -16,14 +16,9 @@ export function createChangingRoute(first: Route): ChangingRoute {
   let current = createRouteInUse(first);
   const routes = new Set([current]);
 
-  async function during<Result>(work: (route: Route) => Promise<Result>): Promise<Result> {
+  function during<Result>(work: (route: Route) => Promise<Result>): Promise<Result> {
     const { route, enter } = current;
-    const leave = enter();
-    try {
-      return await work(route);
-    } finally {
-      leave();
-    }
+    return work(route).finally(enter());
   }
 
   return {
