@@ -1,6 +1,7 @@
 /** How many tokens a model would read: counted by its adapter, or estimated. */
-import { type ErrorCode, GatewayError } from "../errors.ts";
+import { GatewayError } from "../errors.ts";
 import { fixedTexts, type FitParts } from "./fit.ts";
+import { outcomeOf } from "../route/breaker.ts";
 import type { Turn } from "../turn.ts";
 import { countItems } from "./window.ts";
 
@@ -23,7 +24,5 @@ export async function countTokens(
 
 /** An adapter whose server is down cannot count now; one that faults the request, or our key, says what to change. */
 function ignoreOutage(thrown: unknown): undefined {
-  if (!(thrown instanceof GatewayError) || !outages.has(thrown.code)) throw thrown;
+  if (!(thrown instanceof GatewayError) || outcomeOf(thrown.code) !== "failed") throw thrown;
 }
-
-const outages: ReadonlySet<ErrorCode> = new Set(["adapter_error", "adapter_timeout", "adapter_protocol", "overloaded"]);
