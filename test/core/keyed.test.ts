@@ -273,6 +273,8 @@ suite("a turn in the background", () => {
     assert.equal(await truncationOf({}, "user:x"), "auto");
     assert.equal(await truncationOf({ previousId: first.about.id }, "user:x"), "disabled");
     assert.equal(await truncationOf({ conversationId }, "user:x"), "disabled");
+    assert.equal(await truncationOf({ truncation: "auto" }), "auto");
+    assert.equal(await truncationOf({ truncation: "disabled" }, "user:x"), "disabled");
   });
 
   test("is stored whatever else its caller says, since that comes back for it", async () => {

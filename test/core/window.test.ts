@@ -378,4 +378,35 @@ suite("a request whose conversation must not be cut", () => {
     const format = { type: "schema", name: "s", schema: { description: "y".repeat(200) } } as const;
     await assert.rejects(fit(long, { format }), { code: "context_length_exceeded" });
   });
+
+  test("is told to ask for a shorter answer if only that does not fit", async () => {
+    await assert.rejects(fit(long, { maxOutputTokens: 50 }), /Ask for an answer of fewer than 50 tokens, or set/);
+    await assert.rejects(fit([user("x".repeat(1_200))], { maxOutputTokens: 50 }), /100 tokens\. Either set/);
+  });
+});
+
+test("a conversation is not measured if its model has no known window, or if nobody has said that it may be cut", async () => {
+  const items = [user("x".repeat(800))];
+  const ask = { model: "m", items, itemsParam: "input", settings: { tools: [] }, stream: false, keep: "no" } as const;
+  const tokenCounter = () => assert.fail("nothing is to be counted");
+  const small = { ...createScriptedAdapter([]), contextWindow: () => 10 };
+  assert.deepEqual(await fitContext({ adapter: small, tokenCounter }, ask, items, "disabled"), { items, omitted: 0 });
+  const unknown = { ...createScriptedAdapter([]), contextWindow: () => undefined };
+  for (const truncation of ["auto", "disabled"] as const) {
+    const fitted = await fitContext({ adapter: unknown, tokenCounter }, { ...ask, truncation }, items, truncation);
+    assert.deepEqual(fitted, { items, omitted: 0 });
+  }
+  const wide = { ...createScriptedAdapter([]), contextWindow: () => 10_000 };
+  assert.deepEqual(await fitContext({ adapter: wide, tokenCounter }, ask, items, "auto"), { items, omitted: 0 });
+});
+
+test("a conversation that may be cut loses what does not fit, though its caller has not said so", async () => {
+  const items = [user("x".repeat(800)), user("new")];
+  const ask = { model: "m", items, itemsParam: "input", settings: { tools: [] }, stream: false, keep: "no" } as const;
+  const adapter = { ...createScriptedAdapter([]), contextWindow: () => 100 };
+  const tokenCounter = async () => (text: string) => text.length;
+  assert.deepEqual(await fitContext({ adapter, tokenCounter }, ask, items, "auto"), {
+    items: items.slice(1),
+    omitted: 1,
+  });
 });
