@@ -87,6 +87,8 @@ test("in a request without history, system messages before its first message go 
   await see([system("S"), user("one")]);
   assert.deepEqual((await see([system("T"), user("two"), system("LAST")])).seen, ["T", "one", "yes", "two", "LAST"]);
   assert.deepEqual((await see([user("three")])).seen, ["T", "LAST", "one", "yes", "two", "yes", "three"]);
+  const alone = await see([system("U")]);
+  assert.deepEqual(alone.seen, ["U", "one", "yes", "two", "yes", "three", "yes"]);
 });
 
 test("a system message between an answer without words and the first words is neither lost nor doubled", async () => {
