@@ -8,6 +8,7 @@ import { createMemoryStore } from "../../src/stores/memory.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { makeGateway } from "../making.ts";
 import { createScriptedAdapter } from "../scripted.ts";
+import { createPeerStores } from "./peer-stores.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
@@ -107,6 +108,31 @@ for (const [which, words] of Object.entries({
     await scene.answer("third");
     await third.all;
     assert.equal(third.about.session, second.about.session);
+  });
+}
+
+for (const [name, open] of Object.entries({
+  "a store of its own": createMemoryStore,
+  "a shared store": () => createPeerStores()().store,
+})) {
+  test(`on ${name}, later requests wait for the one that came after the first one failed, though a second still runs`, async () => {
+    const scene = createScene(open());
+    const first = await scene.ask([system("Make a title."), user("fail")]);
+    const second = await scene.ask(main);
+    await scene.answer("fail");
+    await assert.rejects(first.all);
+    const third = await scene.ask([system("Be kind."), user("third")]);
+    const fourth = scene.ask([system("Be kind."), user("fourth")]);
+    await scene.answer("third");
+    await third.all;
+    await scene.answer("fourth");
+    assert.equal((await fourth).about.history, "continued");
+    await (
+      await fourth
+    ).all;
+    assert.deepEqual(scene.seen("fourth"), [system("Be kind."), user("third"), assistant("re: third"), user("fourth")]);
+    await scene.answer("main");
+    await second.all;
   });
 }
 

@@ -48,11 +48,12 @@ export async function continueSession(
 
   const name = JSON.stringify([owner, hint]);
   const isFirst = queue.isFree(name);
+  const isIdle = queue.isIdle(name);
   const begun = unstored.get(name);
-  if (session === undefined && !isFirst && begun && !mayContinue(search, begun)) return begin(search, name, begun);
+  if (session === undefined && !isIdle && begun && !mayContinue(search, begun)) return begin(search, name, begun);
 
   // Whoever came before the session existed goes first.
-  const isSettled = session !== undefined && queue.isIdle(name);
+  const isSettled = session !== undefined && isIdle;
   if (!isSettled) whenLeft.push(await queue.enter(name, signal, stands));
   const current = isSettled || isFirst ? session : await store.findSession(owner, hint);
   if (current !== undefined) return takeTurn(search, current, isSettled ? name : undefined);
