@@ -157,11 +157,6 @@ export function toGatewayError(thrown: unknown): GatewayError {
 }
 
 /** The one shape of an error on every wire. */
-export function toWireError(error: GatewayError): {
-  readonly message: string;
-  readonly type: ErrorType;
-  readonly param: string | null;
-  readonly code: string;
-} {
-  return { message: error.message, type: error.type, param: error.param, code: error.wireCode };
+export function toWireError({ message, type, param, wireCode: code }: GatewayError) {
+  return { message, type, param, code };
 }
