@@ -195,7 +195,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       caller.stands?.();
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
-      const { items, omitted } = await fitContext(parts, ask, context, truncation);
+      const items = await fitContext(parts, ask, context, truncation);
       // A key means that the answer must be there for a repeated request; what the store has as running must end there.
       const isKept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
       const isStored = isBegun || isKept;
@@ -208,7 +208,7 @@ export function createGateway(parts: GatewayParts): Gateway {
         session: isStored ? place.move?.id : place.session?.id,
         history: place.history,
         contextItems: items.length,
-        omittedItems: omitted,
+        omittedItems: context.length - items.length,
         truncation,
         remarks: [],
       };

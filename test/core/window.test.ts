@@ -5,7 +5,7 @@ import { type Item, isSteering, type Part } from "../../src/core/item.ts";
 import { createScriptedAdapter } from "../scripted.ts";
 import type { Ask, Settings } from "../../src/core/turn.ts";
 import { fitContext } from "../../src/core/window/fit.ts";
-import { countItems, type Fitted, fitWindow, surelyFits, type Window } from "../../src/core/window/window.ts";
+import { countItems, fitWindow, surelyFits, type Window } from "../../src/core/window/window.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
@@ -32,33 +32,33 @@ suite("a conversation that is longer than the window", () => {
   const talk = [task, first, second, third, last];
 
   test("stays unchanged when it fits", () => {
-    assert.deepEqual(fitWindow(talk, [], roomFor(...talk), count), { items: talk, omitted: 0 });
+    assert.deepEqual(fitWindow(talk, [], roomFor(...talk), count), talk);
   });
 
   test("loses its middle, a question together with its answer", () => {
     const tight = { tokens: roomFor(...talk).tokens - 1, reserve: 0 };
-    assert.deepEqual(fitWindow(talk, [], tight, count), { items: [task, second, third, last], omitted: 1 });
-    assert.deepEqual(fitWindow(talk, [], roomFor(task, third, last), count), { items: [task, last], omitted: 3 });
+    assert.deepEqual(fitWindow(talk, [], tight, count), [task, second, third, last]);
+    assert.deepEqual(fitWindow(talk, [], roomFor(task, third, last), count), [task, last]);
   });
 
   test("leaves room for the answer, the instructions and the tools", () => {
     const window = roomFor(...talk);
-    assert.equal(fitWindow(talk, [], { ...window, reserve: 1 }, count)?.omitted, 1);
-    assert.equal(fitWindow(talk, ["be brief"], window, count)?.omitted, 3);
+    assert.equal(fitWindow(talk, [], { ...window, reserve: 1 }, count)?.length, talk.length - 1);
+    assert.equal(fitWindow(talk, ["be brief"], window, count)?.length, talk.length - 3);
     const more = { ...window, tokens: window.tokens + "be brief".length + 4 };
-    assert.equal(fitWindow(talk, ["be brief"], more, count)?.omitted, 0);
+    assert.equal(fitWindow(talk, ["be brief"], more, count)?.length, talk.length);
   });
 
   test("keeps its system messages wherever they are", () => {
     const [brief, kind] = [system("be brief"), system("be kind")];
     const steered = [brief, task, first, kind, second, third, last];
-    assert.deepEqual(fitWindow(steered, [], roomFor(brief, kind, task, last), count)?.items, [brief, task, kind, last]);
+    assert.deepEqual(fitWindow(steered, [], roomFor(brief, kind, task, last), count), [brief, task, kind, last]);
   });
 
   test("loses the task when it does not fit beside the newest message", () => {
     const long = user("a very long task indeed");
     const fitted = fitWindow([long, first, second, third, last], [], roomFor(second, third, last), count);
-    assert.deepEqual(fitted?.items, [second, third, last]);
+    assert.deepEqual(fitted, [second, third, last]);
   });
 
   test("does not fit when its newest message is too long by itself", () => {
@@ -78,8 +78,8 @@ suite("a conversation that is longer than the window", () => {
       call("c"),
     ];
     const done = [...work, output("c", "a long output")];
-    assert.deepEqual(fitWindow(done, [], roomFor(...done), count)?.items, done);
-    assert.deepEqual(fitWindow([first, ...done], [], roomFor(...done), count)?.items, done);
+    assert.deepEqual(fitWindow(done, [], roomFor(...done), count), done);
+    assert.deepEqual(fitWindow([first, ...done], [], roomFor(...done), count), done);
   });
 
   test("loses the older steps since then if there is no room for all of them", () => {
@@ -88,37 +88,37 @@ suite("a conversation that is longer than the window", () => {
     // The task stays too, if it fits; a step is removed as a whole.
     for (const steps of [work.slice(7), work.slice(10)]) {
       const left = [task, user("and four"), ...steps];
-      assert.deepEqual(fitWindow(work, [], room(roomFor(...left).tokens + 1), count)?.items, left);
+      assert.deepEqual(fitWindow(work, [], room(roomFor(...left).tokens + 1), count), left);
     }
     const short = compaction("so far");
     const left = [short, user("and four"), ...step("c")];
-    assert.deepEqual(fitWindow([task, short, ...work.slice(3)], [], roomFor(...left), count)?.items, left);
+    assert.deepEqual(fitWindow([task, short, ...work.slice(3)], [], roomFor(...left), count), left);
     assert.equal(fitWindow(work, [], room(roomFor(user("and four"), ...step("c")).tokens - 1), count), undefined);
     const brief = system("be brief");
     const steered = [brief, ...work];
     const least = [brief, user("and four"), ...step("c")];
-    assert.deepEqual(fitWindow(steered, [], roomFor(...least), count)?.items, least);
+    assert.deepEqual(fitWindow(steered, [], roomFor(...least), count), least);
   });
 
   test("loses a tool call only together with its outputs, even with a late one", () => {
     const late = [task, first, user("look"), call("a"), user("well?"), output("a"), assistant("found"), last];
-    assert.deepEqual(fitWindow(late, [], room(roomFor(...late.slice(2)).tokens - 1), count)?.items, [task, last]);
+    assert.deepEqual(fitWindow(late, [], room(roomFor(...late.slice(2)).tokens - 1), count), [task, last]);
     const open = late.slice(0, 6);
     assert.equal(fitWindow(open, [], roomFor(...open.slice(3)), count), undefined);
-    assert.deepEqual(fitWindow(open, [], roomFor(...open.slice(2)), count)?.items, open.slice(2));
+    assert.deepEqual(fitWindow(open, [], roomFor(...open.slice(2)), count), open.slice(2));
   });
 
   test("distinguishes calls of the same id in different answers", () => {
     const again = [task, call("0"), output("0"), second, call("0"), output("0"), last];
     const fitted = fitWindow(again, [], roomFor(task, ...again.slice(3)), count);
-    assert.deepEqual(fitted?.items, [task, ...again.slice(3)]);
+    assert.deepEqual(fitted, [task, ...again.slice(3)]);
   });
 
   test("keeps the newest compaction, which replaces everything before it", () => {
     const [old, fresh] = [compaction("long ago"), compaction("so far")];
     const short = [task, old, second, third, fresh, second, third, last];
-    assert.deepEqual(fitWindow(short, [], roomFor(task, fresh, last), count)?.items, [task, fresh, last]);
-    assert.deepEqual(fitWindow(short, [], roomFor(fresh, last), count)?.items, [fresh, last]);
+    assert.deepEqual(fitWindow(short, [], roomFor(task, fresh, last), count), [task, fresh, last]);
+    assert.deepEqual(fitWindow(short, [], roomFor(fresh, last), count), [fresh, last]);
   });
 
   test("is counted from its end, each text once, and only as far as it fits", () => {
@@ -185,14 +185,13 @@ suite("for every conversation and window", () => {
       const must = mustStay(items);
       const budget = window.tokens - window.reserve;
       const isAllNeeded = must.length === items.length && countItems(items, fixed, count) <= window.tokens;
-      assert.equal(fitted?.omitted === 0, isAllNeeded || countItems(items, fixed, count) <= budget);
+      assert.equal(fitted?.length === items.length, isAllNeeded || countItems(items, fixed, count) <= budget);
       if (fitted === undefined) return;
-      assert.equal(fitted.omitted, items.length - fitted.items.length);
       assert.deepEqual(placesOf(items, fitted), [...new Set(placesOf(items, fitted))].toSorted(ascending));
-      assert.ok(countItems(fitted.items, fixed, count) <= window.tokens);
+      assert.ok(countItems(fitted, fixed, count) <= window.tokens);
       // Only what must stay may use the tokens reserved for the answer.
-      if (fitted.items.length > must.length) assert.ok(countItems(fitted.items, fixed, count) <= budget);
-      if (fitted.omitted === 0) assert.equal(fitted.items, items);
+      if (fitted.length > must.length) assert.ok(countItems(fitted, fixed, count) <= budget);
+      if (fitted.length === items.length) assert.equal(fitted, items);
     });
   });
 
@@ -202,7 +201,7 @@ suite("for every conversation and window", () => {
       const must = countItems(all, fixed, count) <= window.tokens ? all : withoutSteps(items);
       const fits = countItems(must, fixed, count) <= window.tokens;
       assert.equal(fitted !== undefined, fits);
-      if (fitted !== undefined) assert.deepEqual(new Set(must).difference(new Set(fitted.items)), new Set());
+      if (fitted !== undefined) assert.deepEqual(new Set(must).difference(new Set(fitted)), new Set());
     });
   });
 
@@ -216,7 +215,7 @@ suite("for every conversation and window", () => {
 
   test("the middle is removed: the rest is an end that starts with a question, and only the first items before it", () => {
     forAll((items, _fixed, _window, fitted) => {
-      if (fitted === undefined || fitted.omitted === 0) return;
+      if (fitted === undefined || fitted.length === items.length) return;
       const remaining = new Set(placesOf(items, fitted));
       const isHead = (item: Item, place: number) =>
         isSteering(item) ||
@@ -287,7 +286,12 @@ function mustStay(items: readonly Item[]): readonly Item[] {
   return items.filter((item, index) => isSteering(item) || index >= newestStart(items));
 }
 
-type Check = (items: readonly Item[], fixed: readonly string[], window: Window, fitted: Fitted | undefined) => void;
+type Check = (
+  items: readonly Item[],
+  fixed: readonly string[],
+  window: Window,
+  fitted: readonly Item[] | undefined,
+) => void;
 
 /** Any order of items, but each output has a call before it, as the gateway guarantees. */
 function forAll(check: Check): void {
@@ -324,8 +328,8 @@ const conversations = fc.array(itemOf(fc.string({ maxLength: 8 })), { maxLength:
   });
 });
 
-function placesOf(items: readonly Item[], fitted: Fitted): readonly number[] {
-  return fitted.items.map((item) => items.indexOf(item));
+function placesOf(items: readonly Item[], fitted: readonly Item[]): readonly number[] {
+  return fitted.map((item) => items.indexOf(item));
 }
 
 const ascending = (one: number, other: number): number => one - other;
@@ -357,7 +361,7 @@ function isWhole(items: readonly Item[], start: number): boolean {
 
 suite("a request whose conversation must not be cut", () => {
   /** Of a model with a window of 100 tokens, each ten characters long. */
-  const fit = (items: readonly Item[], settings: Partial<Settings> = {}): Promise<Fitted> => {
+  const fit = (items: readonly Item[], settings: Partial<Settings> = {}): ReturnType<typeof fitContext> => {
     const adapter = { ...createScriptedAdapter([]), contextWindow: () => 100 };
     const tokenCounter = async () => (text: string) => Math.ceil(text.length / 10);
     const ask = { model: "m", items, itemsParam: "input", truncation: "disabled", stream: false, keep: "no" } as const;
@@ -371,7 +375,7 @@ suite("a request whose conversation must not be cut", () => {
   const long = [user("x".repeat(800))];
 
   test("is accepted if its tokens fit, though it has more characters than the window has tokens", async () => {
-    assert.deepEqual(await fit(long), { items: long, omitted: 0 });
+    assert.deepEqual(await fit(long), long);
   });
 
   test("is refused if its output schema takes the rest of the window", async () => {
@@ -390,14 +394,14 @@ test("a conversation is not measured if its model has no known window, or if nob
   const ask = { model: "m", items, itemsParam: "input", settings: { tools: [] }, stream: false, keep: "no" } as const;
   const tokenCounter = () => assert.fail("nothing is to be counted");
   const small = { ...createScriptedAdapter([]), contextWindow: () => 10 };
-  assert.deepEqual(await fitContext({ adapter: small, tokenCounter }, ask, items, "disabled"), { items, omitted: 0 });
+  assert.deepEqual(await fitContext({ adapter: small, tokenCounter }, ask, items, "disabled"), items);
   const unknown = { ...createScriptedAdapter([]), contextWindow: () => undefined };
   for (const truncation of ["auto", "disabled"] as const) {
     const fitted = await fitContext({ adapter: unknown, tokenCounter }, { ...ask, truncation }, items, truncation);
-    assert.deepEqual(fitted, { items, omitted: 0 });
+    assert.deepEqual(fitted, items);
   }
   const wide = { ...createScriptedAdapter([]), contextWindow: () => 10_000 };
-  assert.deepEqual(await fitContext({ adapter: wide, tokenCounter }, ask, items, "auto"), { items, omitted: 0 });
+  assert.deepEqual(await fitContext({ adapter: wide, tokenCounter }, ask, items, "auto"), items);
 });
 
 test("a conversation that may be cut loses what does not fit, though its caller has not said so", async () => {
@@ -405,8 +409,5 @@ test("a conversation that may be cut loses what does not fit, though its caller 
   const ask = { model: "m", items, itemsParam: "input", settings: { tools: [] }, stream: false, keep: "no" } as const;
   const adapter = { ...createScriptedAdapter([]), contextWindow: () => 100 };
   const tokenCounter = async () => (text: string) => text.length;
-  assert.deepEqual(await fitContext({ adapter, tokenCounter }, ask, items, "auto"), {
-    items: items.slice(1),
-    omitted: 1,
-  });
+  assert.deepEqual(await fitContext({ adapter, tokenCounter }, ask, items, "auto"), items.slice(1));
 });

@@ -4,7 +4,7 @@ import type { Item } from "../item.ts";
 import type { Place } from "../place/place.ts";
 import type { Adapter } from "../ports.ts";
 import type { Ask, Settings, Truncation } from "../turn.ts";
-import { countItems, type Fitted, fitWindow, surelyFits } from "./window.ts";
+import { countItems, fitWindow, surelyFits } from "./window.ts";
 
 export interface FitParts {
   readonly adapter: Adapter;
@@ -23,16 +23,16 @@ export async function fitContext(
   ask: Ask<Item>,
   items: readonly Item[],
   truncation: Truncation,
-): Promise<Fitted> {
+): Promise<readonly Item[]> {
   const tokens = adapter.contextWindow?.(ask.model);
-  if (tokens === undefined || (truncation === "disabled" && ask.truncation === undefined)) return { items, omitted: 0 };
+  if (tokens === undefined || (truncation === "disabled" && ask.truncation === undefined)) return items;
   const fixed = fixedTexts(ask.settings);
   const reserve = reserveOf(ask.settings, tokens, truncation);
-  if (surelyFits(items, fixed, tokens - reserve)) return { items, omitted: 0 };
+  if (surelyFits(items, fixed, tokens - reserve)) return items;
   const count = await tokenCounter();
   if (truncation === "disabled") {
     const asked = countItems(items, fixed, count);
-    if (asked <= tokens - reserve) return { items, omitted: 0 };
+    if (asked <= tokens - reserve) return items;
     const shorter = asked <= tokens ? `Ask for an answer of fewer than ${reserve} tokens, or` : "Either";
     throw tooLong(tokens, ask, `${shorter} set 'truncation' to 'auto', or send less.`);
   }

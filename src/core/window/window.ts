@@ -8,12 +8,6 @@ export interface Window {
   readonly reserve: number;
 }
 
-export interface Fitted {
-  readonly items: readonly Item[];
-  /** How many items were left out. */
-  readonly omitted: number;
-}
-
 type Count = (text: string) => number;
 
 /**
@@ -27,7 +21,7 @@ export function fitWindow(
   fixed: readonly string[],
   window: Window,
   count: Count,
-): Fitted | undefined {
+): readonly Item[] | undefined {
   const kept = new Set<number>();
   let left = window.tokens - countItems([], fixed, count);
 
@@ -68,8 +62,7 @@ export function fitWindow(
     if (!keep(range(start, behind))) break;
     behind = start;
   }
-  if (kept.size === items.length) return { items, omitted: 0 };
-  return { items: items.filter((_, index) => kept.has(index)), omitted: items.length - kept.size };
+  return kept.size === items.length ? items : items.filter((_, index) => kept.has(index));
 }
 
 /**
