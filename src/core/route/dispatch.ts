@@ -8,24 +8,8 @@ import { type ErrorCode, GatewayError, toGatewayError } from "../errors.ts";
 import type { Lane, RetrySettings, LaneStep } from "./lane.ts";
 import type { Remark, Tell } from "../ports.ts";
 import { adaptTurn } from "./adapt.ts";
+import type { RouteParts } from "./route.ts";
 import type { Turn } from "../turn.ts";
-import type { Observer } from "../observer.ts";
-
-export interface Timing {
-  readonly now: () => Date;
-  /** From 0 up to 1. */
-  readonly random: () => number;
-  /** Ends early when the signal aborts. */
-  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
-}
-
-interface Dispatch extends Timing {
-  readonly path: readonly LaneStep[];
-  readonly turn: Turn;
-  readonly signal: AbortSignal;
-  readonly tell: Tell;
-  readonly observer?: Observer | undefined;
-}
 
 /** What a lane says: its first word with all before it, and the rest. */
 interface Opened {
@@ -34,7 +18,13 @@ interface Opened {
 }
 
 /** Until a lane says its first word others may be asked. */
-export async function* dispatchTurn({ path, turn, signal, tell, now, random, wait, observer }: Dispatch): Deltas {
+export async function* dispatchTurn(
+  path: readonly LaneStep[],
+  turn: Turn,
+  signal: AbortSignal,
+  tell: Tell,
+  { now, random, wait, observer }: RouteParts,
+): Deltas {
   let pass: Pass | undefined;
   let isOpen = false;
 

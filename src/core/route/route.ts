@@ -1,7 +1,7 @@
 /** A turn's way to an adapter: the lane that its model names, retried where that is safe, then its fallbacks. */
 import type { BreakerState } from "./breaker.ts";
 import { closeAll } from "../closing.ts";
-import { type Timing, dispatchTurn } from "./dispatch.ts";
+import { dispatchTurn } from "./dispatch.ts";
 import { createLaneSteps, type Lane, type LaneStep, laneStepOf } from "./lane.ts";
 import { createModelTable, isWholeName } from "./models.ts";
 import type { Adapter, Tell } from "../ports.ts";
@@ -17,31 +17,29 @@ export interface Route extends Adapter {
   countTokens(turn: Turn, signal: AbortSignal): Promise<number | undefined>;
   models(): Promise<readonly string[]>;
   close(): Promise<void>;
-  states(): readonly LaneState[];
+  states(): readonly (BreakerState & { readonly name: string })[];
 }
 
-interface LaneState extends BreakerState {
-  readonly name: string;
-}
-
-export interface RouteParts extends Timing {
+export interface RouteParts {
   readonly lanes: readonly Lane[];
   readonly defaultLane: string;
   /** From a model's name, or a prefix of names (`gpt-*`), to a lane's name. */
   readonly byModel?: Readonly<Record<string, string>> | undefined;
   /** Absent: nobody counts. */
   readonly observer?: Observer | undefined;
+  readonly now: () => Date;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+  /** Ends early when the signal aborts. */
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
 }
 
 export function createRoute(parts: RouteParts): Route {
-  const { lanes, byModel = {}, now, random, wait, observer } = parts;
+  const { lanes, byModel = {}, now, observer } = parts;
   const steps = createLaneSteps(lanes, now, observer);
   const pick = createPicker(parts, steps);
   return {
-    stream(turn, signal, tell = ignore) {
-      const { path } = pick(turn.model);
-      return dispatchTurn({ path, turn, signal, tell, now, random, wait, observer });
-    },
+    stream: (turn, signal, tell = ignore) => dispatchTurn(pick(turn.model).path, turn, signal, tell, parts),
     contextWindow(model) {
       const { lane } = pick(model);
       return lane.contextWindow ?? lane.adapter.contextWindow?.(lane.models.resolve(model));
