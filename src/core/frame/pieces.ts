@@ -1,7 +1,7 @@
 /** The pieces an answer was cut into when it was streamed: with its items, enough to stream it again exactly. */
 import type { ItemDelta, OutputItem } from "../event.ts";
 import type { Annotation } from "../item.ts";
-import { emptyMessage, emptyReasoning } from "./draft.ts";
+import { type Added, emptyMessage, emptyReasoning } from "./draft.ts";
 
 /** For each item of an answer the segments of its deltas, in the order sent. */
 export type Pieces = readonly (readonly Segment[])[];
@@ -16,27 +16,20 @@ interface Segment {
   readonly logprobs?: readonly number[] | undefined;
 }
 
-export interface PiecesRecorder {
-  /** `isMarked`: it is a message, and what its dialect adds is already known, rather than at its end. */
-  beginItem(isMarked: boolean): void;
-  record(delta: Omit<ItemDelta, "type" | "index">): void;
-  /** What was recorded; undefined if there were too many pieces. */
-  toPieces(): Pieces | undefined;
-}
-
 /** How many deltas of one answer can be replayed exactly. */
 export const maxPieces = 100_000;
 
-export function createPiecesRecorder(): PiecesRecorder {
+export function createPiecesRecorder() {
   const items: WritableSegment[][] = [];
   let current: WritableSegment | undefined;
   let count = 0;
   return {
-    beginItem(isMarked) {
+    /** `isMarked`: it is a message, and what its dialect adds is already known, rather than at its end. */
+    beginItem(isMarked: boolean): void {
       items.push(isMarked ? [{ kind: "extra", part: 0, lengths: [], logprobs: undefined }] : []);
       current = undefined;
     },
-    record({ kind, part, text, logprobs, extra }) {
+    record({ kind, part, text, logprobs, extra }: Added): void {
       if (++count > maxPieces) return;
       const isSame = current?.kind === kind && current.part === part;
       if (current === undefined || !isSame || (current.logprobs === undefined) !== (logprobs === undefined)) {
@@ -46,7 +39,8 @@ export function createPiecesRecorder(): PiecesRecorder {
       current.lengths.push(extra === undefined ? text.length : Object.keys(extra.fields).length);
       current.logprobs?.push(logprobs?.length ?? 0);
     },
-    toPieces: () => (count > maxPieces ? undefined : items),
+    /** What was recorded; undefined if there were too many pieces. */
+    toPieces: (): Pieces | undefined => (count > maxPieces ? undefined : items),
   };
 }
 

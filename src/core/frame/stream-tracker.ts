@@ -4,24 +4,17 @@ import { beginDraft, type Draft } from "./draft.ts";
 import type { Event, ItemDelta, OutputItem } from "../event.ts";
 import type { Answer } from "../turn.ts";
 
-export interface StreamTracker {
-  /** How many events were received. */
-  readonly count: number;
-  accept(events: readonly Event[]): void;
-  /** Closes what is open, and ends the turn as it ended, with the items that were received. */
-  finish(ended: Answer): readonly Event[];
-}
-
-export function createStreamTracker(): StreamTracker {
+export function createStreamTracker() {
   const items: OutputItem[] = [];
   let open: Draft | undefined;
   let count = 0;
 
   return {
-    get count() {
+    /** How many events were received. */
+    get count(): number {
       return count;
     },
-    accept(events) {
+    accept(events: readonly Event[]): void {
       count += events.length;
       for (const event of events) {
         const delta = event.type === "item-delta" ? toDelta(event) : undefined;
@@ -33,7 +26,8 @@ export function createStreamTracker(): StreamTracker {
         }
       }
     },
-    finish(ended) {
+    /** Closes what is open, and ends the turn as it ended, with the items that were received. */
+    finish(ended: Answer): readonly Event[] {
       const index = items.length;
       const item = open?.finish();
       const answer = { ...ended, items, pieces: undefined, places: undefined };

@@ -20,20 +20,13 @@ function isSameValue(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** A request's instructions, by position. */
-export interface PlacedInstructions {
-  /** Before everything. */
-  readonly front: readonly Item[];
-  /** The history that the request shows, if some stand within it. */
-  readonly callerVersion: readonly Item[] | undefined;
-  /** After that history, or among what is new. */
-  readonly notes: ReadonlySet<Item>;
-}
-
-/** Of those in force: a request's own or, if it has none, its thread's. */
-export function readInstructions(inForce: readonly Item[], items: readonly Item[]): PlacedInstructions {
+/**
+ * The instructions in force, a request's own or its thread's, by position: in front of everything, within the history
+ * that the request shows, which is then its `callerVersion`, and the notes after that or among what is new.
+ */
+export function readInstructions(inForce: readonly Item[], items: readonly Item[]) {
   const first = findFirstSaid(items);
-  if (first === -1) return { front: inForce, callerVersion: undefined, notes: new Set() };
+  if (first === -1) return { front: inForce, callerVersion: undefined, notes: new Set<Item>() };
   const { end } = readShown(items);
   const lead = new Set(items.slice(0, first));
   const notes = new Set(items.slice(Math.max(first, end)).filter(isSteering));

@@ -3,15 +3,11 @@ import { GatewayError } from "../errors.ts";
 import { type Exchange, type Item, isSteering, type OtherItem, type ToolCall } from "../item.ts";
 import { canonicalJson } from "./runs.ts";
 
-export interface Pairing {
-  /** Each output after its call, and nothing twice. */
-  readonly items: readonly Item[];
-  /** Unanswered calls. */
-  readonly open: ReadonlySet<Item>;
-}
-
-/** Moves a late output after its call, where models expect it, and leaves out what is already there. */
-export function pairTools(items: readonly Item[]): Pairing {
+/**
+ * Moves a late output after its call, where models expect it, and leaves out what is already there; `open` calls are
+ * unanswered.
+ */
+export function pairTools(items: readonly Item[]) {
   const { calls, aside } = readCalls(items);
   const open = new Set<Item>();
   let isLate = false;
@@ -102,14 +98,9 @@ interface Call {
   readonly late: Item[];
 }
 
-interface Calls {
-  readonly calls: ReadonlyMap<Item, Call>;
-  /** What does not stay in place: late outputs, repeated outputs, calls resent with their output. */
-  readonly aside: ReadonlySet<Item>;
-}
-
-function readCalls(items: readonly Item[]): Calls {
+function readCalls(items: readonly Item[]) {
   const calls = new Map<Item, Call>();
+  /** What does not stay in place: late outputs, repeated outputs, calls resent with their output. */
   const aside = new Set<Item>();
   const byId = new Map<string, Call[]>();
   /** If an id recurs, the newest of the identical calls: comparing each with all of its id would take minutes. */

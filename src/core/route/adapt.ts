@@ -4,21 +4,17 @@
  */
 import { GatewayError } from "../errors.ts";
 import { describeFound } from "../found.ts";
-import { createJoinedNames, type JoinedNames, type Restore, toStandaloneTool } from "./groups.ts";
+import { createJoinedNames, type JoinedNames, toStandaloneTool } from "./groups.ts";
 import { type Dialect, type Extra, type Item, type Message, type ToolCall, type ToolOutput, typeOf } from "../item.ts";
 import { nameOf, offeredTools, updatedSettings } from "./brought.ts";
 import type { Adapter, Tell } from "../ports.ts";
 import { nameInGroup, type Native, type Settings, type Tool, type ToolChoice, type Turn } from "../turn.ts";
 
-/** A turn as its adapter gets it. */
-interface AdaptedTurn {
-  readonly turn: Turn;
-  /** Translates what the adapter says into the caller's terms; absent: not needed. */
-  readonly restore?: Restore | undefined;
-}
-
-/** The same turn if nothing has to change. */
-export function adaptTurn(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): AdaptedTurn {
+/**
+ * The turn as its adapter gets it, which is the same if nothing has to change; `restore` translates what the adapter says
+ * into the caller's terms, if needed.
+ */
+export function adaptTurn(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell) {
   const speaks: Speaks = (dialect) => adapter.speaks?.includes(dialect) === true;
   refuseDemands(turn.settings, speaks, tell);
   const updated = updatedSettings(turn, speaks);

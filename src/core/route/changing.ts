@@ -47,21 +47,13 @@ export function createChangingRoute(first: Route): ChangingRoute {
 }
 
 /** A route, and who is on it. */
-interface RouteInUse {
-  readonly route: Route;
-  /** The returned function must be called on leaving, and may be called again. */
-  enter(): () => void;
-  /** Resolves when nobody is on it; for one that nobody enters any more. */
-  empty(): Promise<void>;
-  close(): Promise<void>;
-}
-
-function createRouteInUse(route: Route): RouteInUse {
+function createRouteInUse(route: Route) {
   const users = new Set<Promise<void>>();
   let closing: Promise<void> | undefined;
   return {
     route,
-    enter() {
+    /** The returned function must be called on leaving. */
+    enter(): () => void {
       const { promise, resolve } = Promise.withResolvers<void>();
       users.add(promise);
       return () => {
@@ -69,9 +61,8 @@ function createRouteInUse(route: Route): RouteInUse {
         resolve();
       };
     },
-    async empty() {
-      await Promise.all(users);
-    },
+    /** Resolves when nobody is on it; for one that nobody enters any more. */
+    empty: () => Promise.all(users),
     close: () => (closing ??= route.close()),
   };
 }

@@ -11,10 +11,8 @@ export interface JoinedNames {
   /** Whether a call by its name is the search; a function of the caller with that name takes precedence. */
   isSearch(tool: FunctionTool): boolean;
   /** Restores the calls' own names, groups and kinds; undefined: no need to. */
-  restorer(): Restore | undefined;
+  restorer(): ((deltas: readonly Delta[]) => readonly Delta[]) | undefined;
 }
-
-export type Restore = (deltas: readonly Delta[]) => readonly Delta[];
 
 /** The caller's tools get their names before any that was only called earlier. */
 export function createJoinedNames(tools: readonly Tool[]): JoinedNames {
