@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Item } from "../../src/core/item.ts";
+import { type Item, removed } from "../../src/core/item.ts";
 import { withoutKnown } from "../../src/core/place/again.ts";
 import { assembleContext } from "../../src/core/place/context.ts";
 import { mergeSteering } from "../../src/core/place/force.ts";
 import { extend, noPath, type Path, surplusOf, talkFrom, toPath, turnsOf } from "../../src/core/place/path.ts";
 import type { Place } from "../../src/core/place/place.ts";
-import { withOwnIds } from "../../src/core/place/shown.ts";
+import { namesCall, withOwnIds } from "../../src/core/place/shown.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
 import type { Ask } from "../../src/core/turn.ts";
 
@@ -178,3 +178,22 @@ function see(path: Path, input: readonly Item[]): readonly Item[] {
   };
   return assembleContext(place, ask);
 }
+
+test("calls in a caller's own version get our ids, counted from the end, as far as they can be counted", () => {
+  const turn = (callId: string, more?: Partial<StoredTurn>) => makeTurn([user("go")], [call(callId)], more);
+  const items = ["x1", "x2", "x3"].flatMap((id) => [user("go"), call(id)]).concat(output("x3"));
+  const idsOf = (...turns: readonly StoredTurn[]) =>
+    withOwnIds({ items, end: 6 }, 6, toPath(turns)).items.flatMap((item) => ("callId" in item ? [item.callId] : []));
+  assert.deepEqual(idsOf(turn("c1"), turn("c2"), turn("c3")), ["c1", "c2", "c3", "c3"]);
+  assert.deepEqual(idsOf(turn("c2"), turn("c3")), ["x1", "c2", "c3", "c3"]);
+  assert.deepEqual(idsOf(turn("c1"), turn("c3", { gap: true })), ["x1", "x2", "c3", "c3"]);
+  assert.deepEqual(idsOf(turn("c2"), turn("", { gap: true, output: [removed, call("c3")] })), ["x1", "x2", "x3", "x3"]);
+});
+
+test("a caller names our calls if its last answer has some, and all of them are of the newest turn", () => {
+  const path = toPath([makeTurn([user("go")], [call("c1"), call("c2")])]);
+  const names = (...items: readonly Item[]) => namesCall({ items, end: items.length }, path);
+  assert.ok(names(user("go"), call("old"), output("old"), assistant("so"), call("c1"), assistant("and"), call("c2")));
+  assert.equal(names(user("go"), call("c1"), call("old")), false);
+  assert.equal(names(user("go"), call("c1"), output("c1"), assistant("done")), false);
+});
