@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
 import { say } from "../scripted.ts";
 import { drain, open } from "./asking.ts";
+import { withInnerInstructions } from "../../src/core/place/steering.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
@@ -105,6 +106,21 @@ test("a system message between an answer without words and the first words is ne
       [...begun.map(textOf).filter((text) => text.trim() !== ""), "yes", "two"],
     );
   }
+});
+
+test("a system message inside a shown history has the same place in what is remembered", () => {
+  const [x, y] = [system("X"), system("Y")];
+  const thought: Item = { type: "reasoning", summary: [], text: "hm" };
+  const [a, b, c, d] = [user("a"), user("b"), assistant("c"), assistant("d")];
+  assert.deepEqual(withInnerInstructions([a, b, thought, c, d], [a, x, b, y, c, d]), [a, x, b, y, thought, c, d]);
+  assert.deepEqual(withInnerInstructions([a, b, user("e"), c], [user("a\nb"), x, user("e"), c]), [
+    x,
+    a,
+    b,
+    user("e"),
+    c,
+  ]);
+  assert.deepEqual(withInnerInstructions([a, assistant("")], [a, x, assistant("")]), [a, x, assistant("")]);
 });
 
 test("a system message never stands between a call and its output", async () => {

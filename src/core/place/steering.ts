@@ -63,7 +63,7 @@ export function withInnerInstructions(talk: readonly Item[], callerVersion: read
     for (; (shown[next]?.places.at(-1) ?? Infinity) < place; next += 1) inside = 0;
     const places = shown[next]?.places ?? [];
     while ((places[inside] ?? Infinity) < place) inside += 1;
-    const at = next === shown.length ? talk.length : placeIn(remembered, next + late, inside, places.length);
+    const at = placeIn(remembered, next + late, inside, places.length);
     for (const each of talk.slice(told, at)) seen.push(each);
     seen.push(item);
     told = at;
