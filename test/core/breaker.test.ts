@@ -5,7 +5,7 @@ import { type BreakerSettings, createBreaker, outcomeOf } from "../../src/core/r
 /** A breaker that opens for a second after two failures, and its clock. */
 function open(settings: BreakerSettings = { failures: 2, openMs: 1_000 }) {
   let time = 0;
-  const breaker = createBreaker(settings, () => new Date(time));
+  const breaker = createBreaker("main", settings, () => new Date(time));
   const fail = (times: number) => {
     for (let count = 0; count < times; count++) breaker.enter()!("failed");
   };
@@ -130,17 +130,17 @@ test("the observer is notified once when the breaker opens, with the last failur
   let time = 0;
   const reported: string[] = [];
   const observer = {
-    opened: (why = "") => void reported.push(`rests: ${why}`),
-    closed: () => void reported.push("is back"),
+    breakerOpened: (name: string, why: string) => void reported.push(`${name} rests: ${why}`),
+    breakerClosed: (name: string) => void reported.push(`${name} is back`),
   };
-  const breaker = createBreaker({ failures: 2, openMs: 1_000 }, () => new Date(time), observer);
+  const breaker = createBreaker("main", { failures: 2, openMs: 1_000 }, () => new Date(time), observer);
   const fail = (message: string) => breaker.enter()!("failed", { code: "adapter_error", message });
   for (const why of ["one", "two"]) fail(why);
-  assert.deepEqual(reported, ["rests: two"]);
+  assert.deepEqual(reported, ["main rests: two"]);
   time = 1_000;
   fail("three");
   time = 2_000;
   breaker.enter()!("answered");
   breaker.enter()!("answered");
-  assert.deepEqual(reported, ["rests: two", "is back"]);
+  assert.deepEqual(reported, ["main rests: two", "main is back"]);
 });

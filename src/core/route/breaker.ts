@@ -3,6 +3,7 @@
  * as a probe.
  */
 import type { ErrorCode, GatewayError } from "../errors.ts";
+import type { Observer } from "../observer.ts";
 
 export interface BreakerSettings {
   /** How many in a row open it. */
@@ -32,14 +33,13 @@ export interface BreakerState {
   readonly code?: ErrorCode | undefined;
 }
 
-/** Is told when it opens, with the last failure, and when it closes again. */
-export interface BreakerObserver {
-  opened(why: string | undefined): void;
-  closed(): void;
-}
-
-export function createBreaker(settings: BreakerSettings, now: () => Date, observer?: BreakerObserver): Breaker {
-  const { failures: maxFailures, openMs } = settings;
+/** `name`: the adapter whose breaker it is. */
+export function createBreaker(
+  name: string,
+  { failures: maxFailures, openMs }: BreakerSettings,
+  now: () => Date,
+  observer?: Pick<Observer, "breakerOpened" | "breakerClosed">,
+): Breaker {
   let failures = 0;
   let lastCode: ErrorCode | undefined;
   /** Undefined: closed. */
@@ -65,13 +65,13 @@ export function createBreaker(settings: BreakerSettings, now: () => Date, observ
       failures = 0;
       if (opensUntil === undefined) return;
       change(undefined);
-      observer?.closed();
+      observer?.breakerClosed(name);
     } else if (outcome === "failed") {
       lastCode = failure?.code;
       const wasOpen = opensUntil !== undefined;
       if (++failures < maxFailures) return;
       change(now().getTime() + openMs);
-      if (!wasOpen) observer?.opened(failure?.message);
+      if (!wasOpen) observer?.breakerOpened(name, failure?.message ?? "");
     } else if (opensUntil !== undefined) {
       opensUntil = now().getTime();
     }

@@ -45,14 +45,10 @@ export function createLaneSteps(
 ): ReadonlyMap<string, LaneStep> {
   const steps = new Map<string, LaneStep & { path: readonly LaneStep[] }>();
   for (const lane of lanes) {
-    if (steps.has(lane.name)) throw new Error(`There are two lanes named '${lane.name}'.`);
     const { name } = lane;
-    const told = {
-      opened: (why = "") => observer?.breakerOpened(name, why),
-      closed: () => observer?.breakerClosed(name),
-    };
-    const breaker = lane.breaker && createBreaker(lane.breaker, now, told);
-    steps.set(lane.name, { lane, breaker, path: [] });
+    if (steps.has(name)) throw new Error(`There are two lanes named '${name}'.`);
+    const breaker = lane.breaker && createBreaker(name, lane.breaker, now, observer);
+    steps.set(name, { lane, breaker, path: [] });
   }
   for (const step of steps.values()) {
     const names = new Set([step.lane.name, ...(step.lane.fallback ?? [])]);
