@@ -50,7 +50,7 @@ export function talkOf(path: Path, next: readonly Item[] = []): readonly Item[] 
   const turns = withShownFirst(turnsOf(path));
   if (!path.isAbridged) return itemsOf(turns);
   const short = turns.findLastIndex((turn) => turn.output.some((item) => item.type === "compaction"));
-  const items = short === -1 ? itemsOf(turns) : [...(turns[short]?.output ?? []), ...itemsOf(turns.slice(short + 1))];
+  const items = (turns[short]?.output ?? []).concat(itemsOf(turns.slice(short + 1)));
   return withoutHalves(items, path.tip, next);
 }
 
