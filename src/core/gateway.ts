@@ -16,7 +16,7 @@ import { createRemoteTurns } from "./live/remote-turns.ts";
 import { createKeyed, type KeyedLimits } from "./live/keyed.ts";
 import { leaveOnReturn } from "./leaving.ts";
 import { createLiveTurns, type LiveTurnsLimits } from "./live/live-turns.ts";
-import { findContinued, findPlace, type Place, type Requester } from "./place/place.ts";
+import { findContinued, findPlace, type Requester } from "./place/place.ts";
 import type { About, Remark, Tell } from "./ports.ts";
 import { createQueue, leaveAll, type Queue } from "./place/queue.ts";
 import { createRecall, type Recall } from "./live/recall.ts";
@@ -190,7 +190,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     open.add(opened);
     try {
       const place = await findPlace(placing, ask, caller, whenLeft);
-      opened.continues = idsOf(place);
+      opened.continues = [place.session?.id, place.path.tip?.id].filter((id) => id !== undefined);
       tellUse?.();
       caller.stands?.();
       const truncation = truncationOf(ask, place.by);
@@ -291,10 +291,6 @@ export function createGateway(parts: GatewayParts): Gateway {
       await Promise.race([Promise.all(Array.from(open, ({ over }) => over)), overdue]);
     },
   };
-}
-
-function idsOf({ session, path }: Place): readonly string[] {
-  return [session?.id, path.tip?.id].filter((id) => id !== undefined);
 }
 
 /** It takes no turn of a thread, so it need not wait. */

@@ -24,7 +24,12 @@ export function withExtras(
   for (const [index, { side, items: ours }] of remembered.slice(late).entries()) {
     const theirs = shown[index];
     if (theirs?.side !== side) break;
-    if (theirs.items.some(hasExtras) || ours.some(hasExtras)) pairSegment(side, ours, theirs.items, pairs);
+    if (!theirs.items.some(hasExtras) && !ours.some(hasExtras)) continue;
+    if (side === "tools") pairOutputs(ours, theirs.items, pairs);
+    else {
+      pairMessages(side, ours, theirs.items, pairs);
+      pairCalls(ours, theirs.items, pairs);
+    }
   }
   return replace(items, pairs);
 }
@@ -39,12 +44,6 @@ interface Pairs {
   readonly replaced: Map<Item, readonly Item[]>;
   /** A message without words, for calls without a message; it goes before the first of them that is seen. */
   readonly leading: Map<Item, Message>;
-}
-
-function pairSegment(side: Run["side"], ours: readonly Item[], theirs: readonly Item[], pairs: Pairs): void {
-  if (side === "tools") return pairOutputs(ours, theirs, pairs);
-  pairMessages(side, ours, theirs, pairs);
-  pairCalls(ours, theirs, pairs);
 }
 
 function pairCalls(ours: readonly Item[], theirs: readonly Item[], pairs: Pairs): void {

@@ -22,7 +22,8 @@ export function adaptTurn(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Te
   const names = speaks("responses") ? undefined : createJoinedNames(tools);
   const settings = adaptTools(updated, tools, speaks, names, tell);
   const items = adaptItems(turn.items, speaks, names, tell);
-  if (items.length === 0 && turn.items.length > 0 && settings.instructions === undefined) throw nothingToRead();
+  if (items.length === 0 && turn.items.length > 0 && settings.instructions === undefined)
+    throw unsupported("input", "It contains no item that the adapter behind this model can read. Add a message.");
   const isSame = items === turn.items && settings === turn.settings;
   return { turn: isSame ? turn : { ...turn, items, settings }, restore: names?.restorer() };
 }
@@ -74,10 +75,6 @@ function adaptItems(
   });
   for (const type of leftOut) tell({ type: "left-out", what: `item ${type}` });
   return adapted;
-}
-
-function nothingToRead(): GatewayError {
-  return unsupported("input", "It contains no item that the adapter behind this model can read. Add a message.");
 }
 
 /** An empty message that accompanies calls, for fields that only another dialect knows. */

@@ -23,19 +23,20 @@ export function sizeOf(delta: Delta): number {
     case "reasoning":
     case "tool-arguments":
       return overhead + delta.text.length;
-    case "tool-call":
-      return callSize + sizeOfNames(delta) + sizeOfExtra(delta.extra);
+    case "tool-call": {
+      const { name, callId = "", group = "", extra } = delta;
+      return callSize + name.length + callId.length + group.length + sizeOfExtra(extra);
+    }
     case "tool-extra":
     case "message-extra":
     case "reasoning-extra":
     case "message-end":
+    case "other":
       return overhead + sizeOfExtra(delta.extra);
     case "reasoning-seal":
       return overhead + delta.encrypted.length;
     case "annotation":
       return overhead + JSON.stringify(delta.annotation).length;
-    case "other":
-      return overhead + sizeOfExtra(delta.extra);
     case "compaction":
       return overhead + delta.summary.length;
     case "notes":
@@ -43,10 +44,6 @@ export function sizeOf(delta: Delta): number {
     default:
       return overhead;
   }
-}
-
-function sizeOfNames({ name, callId = "", group = "" }: Extract<Delta, { type: "tool-call" }>): number {
-  return name.length + callId.length + group.length;
 }
 
 function sizeOfExtra(extra: Extra | undefined): number {

@@ -43,7 +43,7 @@ export function fitWindow(
   }
 
   const [newest = 0, ...older] = findStarts(items, isQuestion);
-  if (!keep(findSteering(items))) return undefined;
+  if (!keep(items.flatMap((item, index) => (isSteering(item) ? [index] : [])))) return undefined;
   /** Where the parts that may be left out begin, and what follows them. */
   let starts = older;
   let behind = newest;
@@ -133,10 +133,6 @@ function isOfModel(item: Item): boolean {
   return (
     item.type === "reasoning" || item.type === "tool-call" || (item.type === "message" && item.role === "assistant")
   );
-}
-
-function* findSteering(items: readonly Item[]): Generator<number> {
-  for (const [index, item] of items.entries()) if (isSteering(item)) yield index;
 }
 
 /** From the end backwards. */
