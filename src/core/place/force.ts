@@ -4,7 +4,6 @@ import type { Item } from "../item.ts";
 /** What is in force when a turn adds `own` steering to what was in force `before`. */
 export function mergeSteering(before: readonly Item[], own: readonly Item[]): readonly Item[] {
   if (own.length === 0) return before;
-  if (!before.some(changesSettings) && !own.some(changesSettings)) return own;
   const again = new Set(own.filter(changesSettings).map((item) => JSON.stringify(item)));
   const isInstructed = !own.every(changesSettings);
   return before
