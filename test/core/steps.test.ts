@@ -17,7 +17,7 @@ const call = (callId: string): Item => {
   return { type: "tool-call", kind: "function", callId, name: "look", arguments: "{}" };
 };
 
-/** The model calls a tool when asked to look, and calls it again when the tool says so. */
+/** The model calls a tool when asked to look, twice at once if asked to, and calls it again when the tool says so. */
 function createScene(hint: { readonly hint: string; readonly hintsAtTalk?: boolean }, store = createMemoryStore()) {
   let calls = 0;
   const adapter = createScriptedAdapter(async function* ({ items }) {
@@ -25,10 +25,12 @@ function createScene(hint: { readonly hint: string; readonly hintsAtTalk?: boole
     const said = last.type === "message" ? last.content : last.type === "tool-output" ? last.output : "";
     const isLook = String(said).startsWith("look");
     if (!isLook) return yield [{ type: "text", text: "well" }];
-    yield [
-      { type: "tool-call", index: 0, callId: `c${(calls += 1)}`, name: "look" },
-      { type: "tool-arguments", index: 0, text: "{}" },
-    ];
+    for (let index = 0; index < (said === "look twice" ? 2 : 1); index += 1) {
+      yield [
+        { type: "tool-call", index, callId: `c${(calls += 1)}`, name: "look" },
+        { type: "tool-arguments", index, text: "{}" },
+      ];
+    }
   });
   const newId = createIds(() => new Date());
   const gateway = makeGateway({ adapter, store });
@@ -111,6 +113,48 @@ test("a message after a tool's output belongs to the same turn, and does not cou
   assert.deepEqual(await say(...step), { history: "matched", seen: before });
   const after = [...before, assistant("well"), user("Who am I?")];
   assert.deepEqual(await say(user("Who am I?")), { history: "continued", seen: after });
+});
+
+test("a client may show parallel calls one by one, each with its output, and the model sees all of them", async () => {
+  const before = [user("I am Ann."), assistant("well")];
+  for (const earlier of [[], before]) {
+    const say = createScene(talk);
+    if (earlier.length > 0) await say(user("I am Ann."));
+    await say(user("look twice"));
+    const step = [user("look twice"), call("c1"), output("c1"), call("c2"), output("c2")];
+    const seen = [...earlier, user("look twice"), call("c1"), call("c2"), output("c1"), output("c2")];
+    assert.deepEqual(await say(...step), { history: "matched", seen });
+    assert.deepEqual((await say(user("And now?"))).seen, [...seen, assistant("well"), user("And now?")]);
+  }
+});
+
+for (const [kind, hint] of Object.entries(kinds)) {
+  test(`${kind}: a client may show those of earlier steps one by one too, and nothing before them is forgotten or changed`, async () => {
+    const say = createScene(hint);
+    const before = [user("I am Ann."), assistant("well")];
+    await say(user("I am Ann."));
+    const question: readonly Item[] = [
+      { type: "message", role: "user", content: "Please:", name: "Ann" },
+      user("look twice"),
+    ];
+    await say(...question);
+    const lookAgain: Item = { type: "tool-output", kind: "function", callId: "c2", output: "look twice" };
+    const step = [...question, call("c1"), output("c1"), call("c2"), lookAgain];
+    await say(...step);
+    const seen = [...before, ...question, call("c1"), call("c2"), output("c1"), lookAgain];
+    seen.push(call("c3"), call("c4"), output("c3"), output("c4"));
+    const next = [...step, call("c3"), output("c3"), call("c4"), output("c4")];
+    assert.deepEqual(await say(...next), { history: "matched", seen });
+    assert.deepEqual((await say(user("And now?"))).seen, [...seen, assistant("well"), user("And now?")]);
+  });
+}
+
+test("what a client says between parallel calls reaches the model", async () => {
+  const say = createScene(talk);
+  await say(user("I am Ann."));
+  await say(user("look twice"));
+  const step = [user("look twice"), call("c1"), output("c1"), user("Be brief."), call("c2"), output("c2")];
+  assert.deepEqual((await say(...step)).seen.at(-1), user("Be brief."));
 });
 
 test("a step that shows more than is stored does not match what is stored", async () => {

@@ -1,6 +1,7 @@
 /** Finds the thread that ends with what a caller shows: the next step of its newest turn, or the end of a longer history. */
 import type { Chain } from "./chain.ts";
 import type { Item, ToolOutput } from "../item.ts";
+import { joinCalls } from "./joined-calls.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionStore, Twin } from "../store.ts";
 import type { Match, CallerHabits } from "./match.ts";
@@ -15,8 +16,9 @@ import { callerVersionOf, extrasOf, divide, historyOf, isStep, namesCall, type S
 export async function matchStep(store: SessionStore, session: Session, shown: Shown): Promise<Match | undefined> {
   if (session.resends || session.tip === undefined || !isStep(shown)) return undefined;
   const path = await store.readPath(session.tip);
-  if (!namesCall(shown, path) || differsInWording(shown, path)) return undefined;
-  return matchEnd(shown, path, "matched");
+  if (!namesCall(shown, path)) return undefined;
+  const step = joinCalls(shown, path);
+  return differsInWording(step, path) ? undefined : matchEnd(step, path, "matched");
 }
 
 /**
