@@ -42,7 +42,7 @@ export function createGuard(
       const token = presented === undefined ? undefined : findToken(tokens, toDigest(presented));
       if (token !== undefined && (token.expiresAt === undefined || token.expiresAt > now())) return token;
       const waitMs = failures.add(toNetwork(address), now().getTime(), maxFailuresPerMinute);
-      if (waitMs === 0) throw presented === undefined ? missingToken() : invalidToken(token);
+      if (waitMs === 0) throw presented === undefined ? missingToken(headers) : invalidToken(token);
       throw new GatewayError(
         "too_many_failures",
         `More than ${maxFailuresPerMinute} requests from this address had no valid token within a minute (gateway.http.limits.max_auth_failures_per_minute). Check the token; a valid one is never delayed.`,
@@ -52,8 +52,11 @@ export function createGuard(
   };
 }
 
-function missingToken(): GatewayError {
-  const message = "No token was sent. Send the header 'Authorization: Bearer <token>' or 'X-API-Key: <token>'.";
+function missingToken({ authorization }: IncomingHttpHeaders): GatewayError {
+  const message =
+    authorization === undefined
+      ? "No token was sent. Send the header 'Authorization: Bearer <token>' or 'X-API-Key: <token>'."
+      : "The header 'Authorization' was sent, but not as 'Bearer <token>'. Check that the token is not empty, and that the word 'Bearer' precedes it.";
   return new GatewayError("missing_api_key", message);
 }
 

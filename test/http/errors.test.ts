@@ -38,6 +38,17 @@ const cases: readonly Case[] = [
     answerHeaders: { "www-authenticate": "Bearer" },
   },
   {
+    name: "a header without its token, as from an empty variable",
+    headers: { ...json, authorization: "Bearer " },
+    status: 401,
+    error: {
+      message:
+        "The header 'Authorization' was sent, but not as 'Bearer <token>'. Check that the token is not empty, and that the word 'Bearer' precedes it.",
+      code: "missing_api_key",
+    },
+    answerHeaders: { "www-authenticate": "Bearer" },
+  },
+  {
     name: "a wrong token",
     headers: { ...json, authorization: "Bearer nope" },
     status: 401,
