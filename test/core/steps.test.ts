@@ -149,6 +149,23 @@ for (const [kind, hint] of Object.entries(kinds)) {
   });
 }
 
+test("what a client inserts into the steps that it shows leaves earlier messages as they were", async () => {
+  const say = createScene(talk);
+  await say(user("I am Ann."));
+  const named: Item = { type: "message", role: "user", content: "Please:", name: "Ann" };
+  const lookAgain = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: "look up" });
+  const steps = [named, user("look up")];
+  for (const callId of ["c1", "c2", "c3"]) {
+    const { seen } = await say(...steps);
+    assert.deepEqual(seen.slice(0, 4), [user("I am Ann."), assistant("well"), named, user("look up")]);
+    if (callId !== "c1") steps.push(user("Remember the rules."));
+    steps.push(call(callId), lookAgain(callId));
+  }
+  const { history, seen } = await say(...steps);
+  assert.equal(history, "matched");
+  assert.deepEqual(seen.slice(0, 4), [user("I am Ann."), assistant("well"), named, user("look up")]);
+});
+
 test("what a client says between parallel calls reaches the model", async () => {
   const say = createScene(talk);
   await say(user("I am Ann."));

@@ -6,8 +6,9 @@ import { type Run, toSegments } from "./runs.ts";
 
 /**
  * What the model sees of a path and of what is new, if the caller shows the path, or its end, in a `callerVersion` of its
- * own. Both have the same words, and so the same segments in which one side speaks. What the model made keeps what it
- * came with; of what a caller said, only what it shows now counts.
+ * own. Both have the same words, and so the same segments in which one side speaks, except that a caller may insert
+ * words into the steps of a turn. What the model made keeps what it came with; of what a caller said, only what it shows
+ * now counts.
  */
 export function withExtras(
   items: readonly Item[],
@@ -17,11 +18,10 @@ export function withExtras(
 ): readonly Item[] {
   const made = new Set(turnsOf(path).flatMap(({ output }) => output));
   const pairs: Pairs = { made, dialect, replaced: new Map(), leading: new Map() };
-  const shown = toSegments(callerVersion);
-  const remembered = toSegments(talkFrom(path, 0));
+  const shown = toSegments(callerVersion).toReversed();
+  const remembered = toSegments(talkFrom(path, 0)).toReversed();
   // A caller's version may begin late, but ends with the path.
-  const late = Math.max(0, remembered.length - shown.length);
-  for (const [index, { side, items: ours }] of remembered.slice(late).entries()) {
+  for (const [index, { side, items: ours }] of remembered.entries()) {
     const theirs = shown[index];
     if (theirs?.side !== side) break;
     if (!theirs.items.some(hasExtras) && !ours.some(hasExtras)) continue;
