@@ -149,22 +149,24 @@ for (const [kind, hint] of Object.entries(kinds)) {
   });
 }
 
-test("what a client inserts into the steps that it shows leaves earlier messages as they were", async () => {
-  const say = createScene(talk);
-  await say(user("I am Ann."));
-  const named: Item = { type: "message", role: "user", content: "Please:", name: "Ann" };
-  const lookAgain = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: "look up" });
-  const steps = [named, user("look up")];
-  for (const callId of ["c1", "c2", "c3"]) {
-    const { seen } = await say(...steps);
-    assert.deepEqual(seen.slice(0, 4), [user("I am Ann."), assistant("well"), named, user("look up")]);
-    if (callId !== "c1") steps.push(user("Remember the rules."));
-    steps.push(call(callId), lookAgain(callId));
-  }
-  const { history, seen } = await say(...steps);
-  assert.equal(history, "matched");
-  assert.deepEqual(seen.slice(0, 4), [user("I am Ann."), assistant("well"), named, user("look up")]);
-});
+for (const [kind, hint] of Object.entries(kinds)) {
+  test(`${kind}: what a client inserts into the steps that it shows leaves what came before as it was`, async () => {
+    const say = createScene(hint);
+    await say(user("I am Ann."));
+    const named: Item = { type: "message", role: "user", content: "Please:", name: "Ann" };
+    const before = [user("I am Ann."), assistant("well"), named, user("look up")];
+    const lookAgain = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: "look up" });
+    const steps = [named, user("look up")];
+    for (const callId of ["c1", "c2", "c3"]) {
+      assert.deepEqual((await say(...steps)).seen.slice(0, 4), before);
+      if (callId !== "c1") steps.push(user("Remember the rules."));
+      steps.push(call(callId), callId === "c3" ? output(callId) : lookAgain(callId));
+    }
+    const { history, seen } = await say(...steps);
+    assert.deepEqual({ history, before: seen.slice(0, 4) }, { history: "matched", before });
+    assert.deepEqual((await say(user("Who am I?"))).seen, [...seen, assistant("well"), user("Who am I?")]);
+  });
+}
 
 test("what a client says between parallel calls reaches the model", async () => {
   const say = createScene(talk);

@@ -18,7 +18,14 @@ export async function matchStep(store: SessionStore, session: Session, shown: Sh
   const path = await store.readPath(session.tip);
   if (!namesCall(shown, path)) return undefined;
   const step = joinCalls(shown, path);
-  return differsInWording(step, path) ? undefined : matchEnd(step, path, "matched");
+  if (differsInWording(step, path)) return undefined;
+  // With what it may have inserted, a step can be as long as a path that begins before it.
+  return matchEnd(step, path, "matched", !isOneTurn(path));
+}
+
+function isOneTurn(path: Path): boolean {
+  const talk = withoutBlankAnswers(talkFrom(path, 0));
+  return isStep({ items: talk, end: talk.length });
 }
 
 /**
@@ -41,11 +48,11 @@ function givenWords({ output }: ToolOutput): string {
 }
 
 /** The shown items are the end of a path, or all of it, or all that is left of it. */
-function matchEnd(shown: Shown, path: Path, history: History): Match {
+function matchEnd(shown: Shown, path: Path, history: History, isOnlyTail = false): Match {
   // A caller that names our calls has not renamed them.
   const named = namesCall(shown, path) ? shown : withOwnIds(shown, shown.end, path);
   const count = countRuns(shown.items.slice(0, shown.end));
-  const isTail = countRuns(lastOf(path, count)) > count;
+  const isTail = isOnlyTail || countRuns(lastOf(path, count)) > count;
   const isAllThatIsLeft = path.isAbridged && !isTail;
   const parts = isAllThatIsLeft ? callerVersionOf(named, shown.end) : divide(named, shown.end);
   return {
@@ -57,9 +64,13 @@ function matchEnd(shown: Shown, path: Path, history: History): Match {
   };
 }
 
-/** Some callers show answers without words, and some do not. */
 function countRuns(items: readonly Item[]): number {
-  return toRuns(items.filter((item) => sideOf(item) !== "model" || isWord(item))).length;
+  return toRuns(withoutBlankAnswers(items)).length;
+}
+
+/** Some callers show answers without words, and some do not. */
+function withoutBlankAnswers(items: readonly Item[]): readonly Item[] {
+  return items.filter((item) => sideOf(item) !== "model" || isWord(item));
 }
 
 /** One exchange could also be another conversation, mistaken for this one's next message; two could not. */
