@@ -35,7 +35,6 @@ export interface Arguments {
   /** The given options that have no value. */
   readonly flags: ReadonlySet<string>;
   readonly positionals: readonly string[];
-  readonly wantsHelp: boolean;
 }
 
 /** Thrown if a command cannot do what it was asked for; says why, and what to do. */
@@ -48,7 +47,8 @@ export class UsageError extends CommandError {
   override readonly name = "UsageError";
 }
 
-export function readArguments(name: string, command: Command, args: readonly string[]): Arguments {
+/** Undefined if they ask for help. */
+export function readArguments(name: string, command: Command, args: readonly string[]): Arguments | undefined {
   const known = Object.keys(command.options);
   const isFlag = (option: string): boolean => command.options[option]?.value === undefined;
   const { tokens } = parseArgs({
@@ -63,13 +63,12 @@ export function readArguments(name: string, command: Command, args: readonly str
   const options: Record<string, string> = {};
   const flags = new Set<string>();
   const positionals: string[] = [];
-  let wantsHelp = false;
   for (const token of tokens) {
     if (token.kind === "positional") positionals.push(token.value);
     if (token.kind !== "option") continue;
     const { name: option, rawName, value, inlineValue } = token;
-    if (option === "help") wantsHelp = true;
-    else if (!known.includes(option)) {
+    if (option === "help") return undefined;
+    if (!known.includes(option)) {
       const words = [...known, "help"].map((each) => `--${each}`);
       throw unknownWord("option", rawName, words, `portico ${name} --help`);
     } else if (!isFlag(option)) options[option] = requireValue(rawName, value, inlineValue);
@@ -78,7 +77,7 @@ export function readArguments(name: string, command: Command, args: readonly str
   }
   const extra = positionals[command.maxPositionals ?? 0];
   if (extra !== undefined) throw new UsageError(`Unexpected argument '${extra}'. See 'portico ${name} --help'.`);
-  return { options, flags, positionals, wantsHelp };
+  return { options, flags, positionals };
 }
 
 export function unknownWord(

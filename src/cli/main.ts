@@ -44,38 +44,30 @@ export async function main(): Promise<void> {
 }
 
 async function dispatch(args: readonly string[], terminal: Terminal, runtime: Runtime): Promise<number> {
-  const isHelpFirst = args[0] === "help";
-  const words = isHelpFirst ? args.slice(1) : args;
-  const [first = "help"] = words;
-  if (first === "--version" || first === "-v") return printText(terminal, readVersion());
-  if (helpWords.has(first)) return printText(terminal, describeCommands(await loadAll()));
-  const { name, found, rest, isHelpWithin } = await find(words);
-  if ("commands" in found) return printText(terminal, describeGroup(name, found));
-  const given = isHelpFirst || isHelpWithin ? undefined : readArguments(name, found, rest);
-  if (given === undefined || given.wantsHelp) return printText(terminal, describeCommand(name, found));
-  return found.run(given, terminal, runtime);
+  let [name, words] = takeWord(args);
+  if (name === undefined) return printText(terminal, describeCommands(await loadAll()));
+  if (name === "--version" || name === "-v") return printText(terminal, readVersion());
+  let command = await pick(commands, name, "portico help", ["help", "--help", "--version"])();
+  if ("commands" in command) {
+    const [inner, rest] = takeWord(words);
+    if (inner === undefined) return printText(terminal, describeGroup(name, command));
+    command = pick(command.commands, inner, `portico ${name} --help`, ["--help"]);
+    name = `${name} ${inner}`;
+    words = rest;
+  }
+  const given = readArguments(name, command, words);
+  if (given === undefined) return printText(terminal, describeCommand(name, command));
+  return command.run(given, terminal, runtime);
+}
+
+/** The first word that does not ask for help, and what follows it; what asks for help before it goes behind it. */
+function takeWord(words: readonly string[]): [word: string | undefined, rest: readonly string[]] {
+  const at = words.findIndex((word) => !helpWords.has(word));
+  const rest = words.slice(at + 1);
+  return [words[at], at > 0 ? ["--help", ...rest] : rest];
 }
 
 const helpWords: ReadonlySet<string> = new Set(["help", "--help", "-h"]);
-
-interface Found {
-  readonly name: string;
-  readonly found: Command | Group;
-  readonly rest: readonly string[];
-  /** Help is asked for between a group and its command. */
-  readonly isHelpWithin?: boolean;
-}
-
-/** Finds the group if none of its commands is named. */
-async function find([name = "", ...rest]: readonly string[]): Promise<Found> {
-  const found = await pick(commands, name, "portico help", ["help", "--help", "--version"])();
-  if (!("commands" in found)) return { name, found, rest };
-  const at = rest.findIndex((word) => !helpWords.has(word));
-  const inner = rest[at];
-  if (inner === undefined) return { name, found, rest };
-  const command = pick(found.commands, inner, `portico ${name} --help`, ["--help"]);
-  return { name: `${name} ${inner}`, found: command, rest: rest.slice(at + 1), isHelpWithin: at > 0 };
-}
 
 async function loadAll(): Promise<Readonly<Record<string, Command | Group>>> {
   const loaded = Object.entries(commands).map(async ([name, load]) => [name, await load()] as const);

@@ -122,8 +122,9 @@ for (const name of ["start", "init", "check", "schema", "chat", "doctor", "token
   });
 }
 
-test("Help may be asked for between a group and its command.", async () => {
+test("Help may be asked for before a command, and between a group and its command.", async () => {
   for (const [args, expected] of [
+    [["--help", "start"], /^portico start: /],
     [["token", "help", "make"], /^portico token make: /],
     [["token", "--help", "make", "--name"], /^portico token make: /],
     [["token", "help"], /^portico token: /],
