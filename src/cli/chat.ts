@@ -133,7 +133,7 @@ async function findGateway({ http, sessions }: Config, terminal: Terminal): Prom
   if (!hasListener(http)) return undefined;
   const { probeGateway, toAddress } = await import("./probe.ts");
   const address = toAddress(http);
-  if (address === undefined || (await probeGateway(address)) !== "gateway") return undefined;
+  if ((await probeGateway(address)) !== "gateway") return undefined;
   const { readHolding } = await import("./holder.ts");
   const holding = readHolding(sessions.store);
   if (holding === "held" || holding === "no-sign") return address;

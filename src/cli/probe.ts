@@ -61,10 +61,9 @@ async function ask(address: string, path: string, headers: Readonly<Record<strin
 
 const nobodyThere: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOENT", "ENOTSOCK", "EADDRNOTAVAIL"]);
 
-/** How this machine reaches a listener; undefined if it takes any free port. */
-export function toAddress({ bind, port }: HttpConfig): string | undefined {
+/** How this machine reaches a listener. At port 0, which stands for any free one, nobody answers. */
+export function toAddress({ bind, port }: HttpConfig): string {
   if (bind.startsWith("unix:")) return bind;
-  if (port === 0) return undefined;
   const host = everyAddress.get(bind) ?? bind;
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

@@ -46,9 +46,7 @@ async function tryListening(host: string, port: number): Promise<unknown> {
 
 async function judgeTaken(config: Config): Promise<Finding> {
   const address = toAddress(config.http);
-  if (address === undefined || (await probeGateway(address)) !== "gateway") {
-    return problem(explainFailure(inUse, config.http));
-  }
+  if ((await probeGateway(address)) !== "gateway") return problem(explainFailure(inUse, config.http));
   const holding = readHolding(config.sessions.store);
   if (holding === "unreadable") {
     const text = `whoever answers at ${address} was sent no token: this user may not read the store's lock`;
