@@ -1,7 +1,7 @@
 /** Settings that work, but of which the operator is warned. */
 import { isLoopback } from "./address.ts";
 import { holdsSecret } from "./hide.ts";
-import { isModel, isSecret, type Path } from "./path.ts";
+import { isModel, isSecret, type Leaf, leavesOf, type Path } from "./path.ts";
 import type { PlacedFile } from "./places.ts";
 import { problem, type Problems } from "./problem.ts";
 import { tokensOf } from "./rules.ts";
@@ -38,10 +38,18 @@ export function* findDangers(file: PlacedFile, now: Date): Problems {
 /** Warns of a plain secret in a file that others may read; `mode` has the permission bits, if the system has them. */
 export function* findOpenSecret(written: unknown, mode: number | undefined): Problems {
   if (mode === undefined || (mode & 0o077) === 0) return;
-  const place = findPlainSecret(written, []);
-  if (place === undefined) return;
+  const secret = leavesOf(written).find(isPlainSecret);
+  if (secret === undefined) return;
   const remedy = "chmod 600 it, or refer to ${NAME} or a file";
-  yield problem(place, `is in a file that other users may read (mode ${(mode & 0o777).toString(8)}); ${remedy}`);
+  yield problem(secret[0], `is in a file that other users may read (mode ${(mode & 0o777).toString(8)}); ${remedy}`);
+}
+
+function isPlainSecret([path, value, before]: Leaf): boolean {
+  if (typeof value !== "string" || value.includes("${") || isModel(path)) return false;
+  // The path of a secret's file is no secret.
+  if (path.at(-1) === "file") return false;
+  // A URL may carry a password, and an argument a key.
+  return isSecret(path) || holdsSecret(value, before);
 }
 
 /** Warns of a page that is unreachable or shows little. */
@@ -63,21 +71,4 @@ function* judgeUse(http: Gateway["http"], token: Gateway["http"]["tokens"][numbe
   if (token.expires_at !== undefined && new Date(token.expires_at) <= now) {
     yield problem([...path, "expires_at"], "has passed, so this token no longer works");
   }
-}
-
-function findPlainSecret(value: unknown, path: Path, before?: unknown): Path | undefined {
-  if (typeof value === "string") {
-    if (value.includes("${") || isModel(path)) return undefined;
-    // A URL may carry a password, and an argument a key.
-    return isSecret(path) || holdsSecret(value, before) ? path : undefined;
-  }
-  if (typeof value !== "object" || value === null) return undefined;
-  for (const [key, entry] of Object.entries(value)) {
-    const place = Array.isArray(value)
-      ? findPlainSecret(entry, [...path, Number(key)], value[Number(key) - 1])
-      : findPlainSecret(entry, [...path, key]);
-    // The path of a secret's file is no secret.
-    if (place !== undefined && key !== "file") return place;
-  }
-  return undefined;
 }

@@ -1,21 +1,25 @@
 /** Checks values that adapters send as headers: what HTTP cannot carry is reported at loading, not by failing turns. */
-import { isObject, type Path, valueAt } from "./path.ts";
+import { leavesOf, type Path, valueAt } from "./path.ts";
 import { problem, type Problems } from "./problem.ts";
 import type { AdapterOptions } from "./schema.ts";
 
-/** An option is a header if its schema says `format: "header"`, and so is everything under `headers`. */
+/**
+ * An option is a header if its schema says `format: "header"`, and so is everything under `headers`. Provider packages
+ * take headers, and the key that becomes one, among options of their own.
+ */
 export function* judgeHeaders(file: unknown, adapterOptions: AdapterOptions): Problems {
-  const adapters = valueAt(file, ["gateway", "adapters"]);
-  if (!isObject(adapters)) return;
-  for (const [name, adapter] of Object.entries(adapters)) {
-    if (!isObject(adapter)) continue;
-    const forms = adapterOptions[String(adapter.type)]?.properties ?? {};
-    for (const [key, value] of Object.entries(adapter)) {
-      const path = ["gateway", "adapters", name, key];
-      yield* forms[key]?.format === "header" ? judgeValue(path, value) : judgeWithin(path, value);
-    }
+  for (const [path, value] of leavesOf(valueAt(file, adaptersPath), adaptersPath)) {
+    const [, , name = "", option = "", ...within] = path;
+    const { properties = {} } = adapterOptions[String(valueAt(file, [...adaptersPath, name, "type"]))] ?? {};
+    const isNamed = within.length > 0 && path.at(-2) === "headers";
+    if (isNamed) yield* judgeName(path, String(path.at(-1)));
+    const isHeader = isNamed || path.at(-1) === "apiKey" || properties[option]?.format === "header";
+    const fault = isHeader && typeof value === "string" ? faultOfHeader(value) : undefined;
+    if (fault !== undefined) yield problem(path, fault);
   }
 }
+
+const adaptersPath = ["gateway", "adapters"];
 
 /** A token is one word in a header: visible ASCII characters. */
 export function isToken(text: string): boolean {
@@ -32,26 +36,6 @@ export function faultAround(text: string): string | undefined {
 export function faultOfHeader(text: string): string | undefined {
   const fault = "contains a newline or another character that no header can carry; write it on one line, in Latin-1";
   return faultAround(text) ?? (/[^\t\x20-\x7e\x80-\xff]/.test(text) ? fault : undefined);
-}
-
-/** Provider packages take headers, and the key that becomes one, among options of their own. */
-function* judgeWithin(path: Path, value: unknown): Problems {
-  if (path.at(-1) === "apiKey") yield* judgeValue(path, value);
-  else if (isObject(value)) {
-    for (const [key, inner] of Object.entries(value)) {
-      const place = [...path, key];
-      if (path.at(-1) !== "headers") yield* judgeWithin(place, inner);
-      else {
-        yield* judgeName(place, key);
-        yield* judgeValue(place, inner);
-      }
-    }
-  }
-}
-
-function* judgeValue(path: Path, value: unknown): Problems {
-  const fault = typeof value === "string" ? faultOfHeader(value) : undefined;
-  if (fault !== undefined) yield problem(path, fault);
 }
 
 function* judgeName(path: Path, name: string): Problems {

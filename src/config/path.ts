@@ -71,6 +71,17 @@ export function valueAt(root: unknown, path: Path): unknown {
   return value;
 }
 
+/** Every value that is neither a list nor an object, with its path and, in a list, the value before it. */
+export function* leavesOf(value: unknown, path: Path = [], before?: unknown): Generator<Leaf, void, void> {
+  if (typeof value !== "object" || value === null) return yield [path, value, before];
+  for (const [key, entry] of Object.entries(value)) {
+    if (Array.isArray(value)) yield* leavesOf(entry, [...path, Number(key)], value[Number(key) - 1]);
+    else yield* leavesOf(entry, [...path, key]);
+  }
+}
+
+export type Leaf = readonly [path: Path, value: unknown, before: unknown];
+
 /** The same with `more` in the object at a path, which may be absent; what is no object on the way stays as it is. */
 export function mergeAt(root: unknown, [key, ...rest]: readonly string[], more: object): unknown {
   if (!isObject(root)) return root;
