@@ -66,7 +66,6 @@ export async function openPortico(
         env,
         probe: async () => undefined,
         readText: (file) => readFileSync(file, "utf8"),
-        modeOf: () => undefined,
         now: new Date(),
       },
     );

@@ -24,7 +24,6 @@ export async function readSettings(options: SettingsOptions, terminal: Terminal)
     probe: (url) => terminal.probe(url),
     adapterOptions,
     readText: (file) => readFileSync(file, "utf8"),
-    modeOf: (file) => (process.platform === "win32" ? undefined : statSync(file).mode),
     now: terminal.now(),
     overrides,
   });
@@ -78,7 +77,8 @@ function isThere(file: string): boolean {
 function readSource(file: string | undefined, terminal: Terminal): Source {
   if (file === undefined) return { folder: terminal.folder, generatedToken: createToken() };
   try {
-    return { file, text: readFileSync(file, "utf8") };
+    const mode = process.platform === "win32" ? undefined : statSync(file).mode;
+    return { file, text: readFileSync(file, "utf8"), mode };
   } catch (thrown) {
     const code = codeOf(thrown);
     const remedy = remedies.get(code) ?? "let the gateway's user read it";

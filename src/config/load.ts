@@ -17,16 +17,14 @@ import { type AdapterOptions, type FileShape, fileSchema } from "./schema.ts";
 import { adapterSchema } from "./schema/adapter.ts";
 import { validate } from "./validate.ts";
 
-/** A file that was read, or what replaces it in a run without one. */
+/** A file that was read, with its permission bits where the system has them, or what replaces it in a run without one. */
 export type Source =
-  | { readonly file: string; readonly text: string }
+  | { readonly file: string; readonly text: string; readonly mode?: number | undefined }
   | { readonly folder: string; readonly generatedToken: string };
 
 export interface LoadSurroundings extends Environment {
   readonly adapterOptions: AdapterOptions;
   readonly readText: (file: string) => string;
-  /** The permission bits of a file, where the system has them. */
-  readonly modeOf: (file: string) => number | undefined;
   readonly now: Date;
   /** Keys of `gateway.http` that override the file's. */
   readonly overrides?: object;
@@ -67,8 +65,7 @@ export async function loadConfig(source: Source, surroundings: LoadSurroundings)
   const shape = complete as FileShape;
   const choice = await chooseAdapter(shape, surroundings);
   const effective = withPlaces(shape, folder, choice.name, surroundings.adapterOptions);
-  const file = "file" in source ? source.file : undefined;
-  const mode = file === undefined ? undefined : surroundings.modeOf(file);
+  const { file, mode } = "file" in source ? source : {};
   const warnings = [...findDangers(effective, surroundings.now), ...findOpenSecret(written, mode)];
   const config = toConfig(effective, file);
   return { config, effective, shown, warnings, reason: choice.reason, exampleModel: choice.exampleModel };

@@ -252,7 +252,7 @@ test("Risky settings cause warnings.", async () => {
     },
     { sessions: { store: "memory:" } },
   );
-  const { warnings } = await load(file, { modeOf: () => 0o100644 });
+  const { warnings } = await load(file, {}, 0o100644);
   assert.deepEqual(
     warnings.map(({ path, message }) => `${path}: ${message}`),
     [
@@ -280,7 +280,7 @@ test("A store may be in Redis, and its password is treated as a secret.", async 
   const hash = { auth_token: "${TOKEN}" };
   for (const url of urls) {
     const env = { REDIS_PASSWORD: "x", TOKEN: longToken };
-    const { config, warnings } = await load(withHttp(hash, { sessions: { store: url } }), { env, modeOf: () => 0o644 });
+    const { config, warnings } = await load(withHttp(hash, { sessions: { store: url } }), { env }, 0o644);
     assert.equal(config.sessions.store, url.replace("${REDIS_PASSWORD}", "x"));
     const isPlain = url.includes("a%2Fb");
     assert.deepEqual(
@@ -315,21 +315,14 @@ test("A socket mode without a unix socket causes a warning.", async () => {
 });
 
 test("A file that only refers to its secrets may be readable by others.", async () => {
-  const { warnings } = await load(withHttp({ auth_token: "${TOKEN}" }), {
-    env: { TOKEN: longToken },
-    modeOf: () => 0o644,
-  });
+  const { warnings } = await load(withHttp({ auth_token: "${TOKEN}" }), { env: { TOKEN: longToken } }, 0o644);
   assert.deepEqual(warnings, []);
 });
 
 test("Secrets in a readable file are recognised by name, form, or position in a URL or among arguments.", async () => {
   const placeOf = async (adapter: object) => {
-    const gateway = { adapters: { main: adapter } };
-    const { warnings } = await load(withHttp({ auth_token: "${TOKEN}" }, gateway), {
-      adapterOptions,
-      env: { TOKEN: longToken },
-      modeOf: () => 0o644,
-    });
+    const file = withHttp({ auth_token: "${TOKEN}" }, { adapters: { main: adapter } });
+    const { warnings } = await load(file, { adapterOptions, env: { TOKEN: longToken } }, 0o644);
     return warnings.map(({ path }) => path.replace("gateway.adapters.main.", "")).join();
   };
   const models = { "token-model": "sk-2-large-model" };

@@ -23,16 +23,15 @@ export function surroundings(changes: Partial<LoadSurroundings> = {}): LoadSurro
     readText: (file) => {
       throw Object.assign(new Error(`no ${file}`), { code: "ENOENT" });
     },
-    modeOf: () => 0o600,
     now: new Date("2026-01-01T00:00:00Z"),
     ...changes,
   };
 }
 
 /** Loads a file of the folder `/etc/portico`. */
-export function load(file: unknown, changes?: Partial<LoadSurroundings>): Promise<Loaded> {
+export function load(file: unknown, changes?: Partial<LoadSurroundings>, mode = 0o600): Promise<Loaded> {
   const text = typeof file === "string" ? file : JSON.stringify(file);
-  return loadConfig({ file: "/etc/portico/portico.json", text }, surroundings(changes));
+  return loadConfig({ file: "/etc/portico/portico.json", text, mode }, surroundings(changes));
 }
 
 export async function problemsOf(file: unknown, changes?: Partial<LoadSurroundings>): Promise<readonly Problem[]> {
