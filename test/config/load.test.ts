@@ -290,6 +290,34 @@ test("A store may be in Redis, and its password is treated as a secret.", async 
   }
 });
 
+test("Only an address that other machines can reach causes a warning.", async () => {
+  const warningsOf = async (bind: string) => {
+    const { warnings } = await load(withHttp({ bind, endpoints: { compat_chat: true } }));
+    return warnings.map(({ path }) => path);
+  };
+  for (const bind of ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1", "localhost", "unix:/run/portico.sock"])
+    assert.deepEqual(await warningsOf(bind), [], bind);
+  for (const bind of ["0.0.0.0", "::", "10.0.0.127"]) assert.deepEqual(await warningsOf(bind), ["gateway.http.bind"]);
+});
+
+test("A token that has not expired yet causes no warning.", async () => {
+  const tokens = [{ name: "app", token: `${longToken}-app`, expires_at: "2026-01-01T00:00:01Z" }];
+  assert.deepEqual((await load(withHttp({ tokens }))).warnings, []);
+});
+
+test("A time is in seconds, minutes, hours or days; never is no time at all.", async () => {
+  for (const [ttl, ms] of [
+    ["90s", 90_000],
+    ["15m", 900_000],
+    ["24h", 86_400_000],
+    ["30d", 2_592_000_000],
+    ["never", undefined],
+  ] as const) {
+    const { config } = await load(withHttp({}, { sessions: { ttl } }));
+    assert.equal(config.sessions.ttlMs, ms);
+  }
+});
+
 test("A console without a listener, or with little to show, causes a warning.", async () => {
   const endpoints = { compat_chat: true };
   const warningsOf = async (http: object, gateway = {}) =>

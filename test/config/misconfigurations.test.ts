@@ -191,6 +191,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     `gateway.http.bind: found the string "unix:"; allowed: ${addresses} (the path is missing)`,
   ],
   [
+    "a socket whose path is too long for the system",
+    withHttp({ bind: `unix:/${"ä".repeat(53)}b` }),
+    `gateway.http.bind: found the string "unix:/${"ä".repeat(53)}b"; allowed: ${addresses} (the path is longer than 107 bytes)`,
+  ],
+  [
     "an endpoint that is a string",
     withHttp({ endpoints: { compat_chat: "yes" } }),
     'gateway.http.endpoints.compat_chat: found the string "yes"; allowed: true or false',
