@@ -8,6 +8,7 @@ import { toDigest, type Token } from "../src/http/auth.ts";
 import { createDoor, type Door } from "../src/http/door.ts";
 import { createMetrics } from "../src/http/metrics.ts";
 import type { HttpLimits, HttpSettings } from "../src/http/settings.ts";
+import type { Decisions } from "../src/http/terms.ts";
 import { createIds } from "../src/ids.ts";
 import { createChatProtocol } from "../src/protocols/chat/index.ts";
 import { createResponsesProtocol } from "../src/protocols/responses/index.ts";
@@ -54,7 +55,7 @@ export function say(...words: string[]): Delta[] {
 
 export const usage = { inputTokens: 3, cachedTokens: 0, outputTokens: 2, reasoningTokens: 0 };
 
-export const defaultLimits: HttpLimits = {
+const defaultLimits: HttpLimits = {
   maxBodyBytes: 1024 * 1024,
   maxJsonDepth: 64,
   maxConcurrentTurns: 100,
@@ -73,6 +74,29 @@ export const defaultLimits: HttpLimits = {
 
 export function toToken(value: string, rest: Partial<Token> = {}): Token {
   return { owner: "default", sha256: toDigest(value), opens: new Set(["chat", "responses"]), ...rest };
+}
+
+/** The usual settings of a box, except for those given. */
+export function decide(settings: Partial<HttpSettings> = {}, limits: Partial<HttpLimits> = {}): Decisions {
+  return {
+    settings: {
+      bind: "127.0.0.1",
+      port: 0,
+      socketMode: "600",
+      endpoints: { chat: true, responses: true },
+      tokens: [toToken(token)],
+      hints: [{ type: "header", name: "x-session-id" }, { type: "user" }],
+      console: false,
+      corsOrigins: [],
+      webSocket: { enabled: true, maxConnections: 100, maxMinutes: 60 },
+      ...settings,
+      limits: { ...defaultLimits, ...limits },
+    },
+    protocols: {
+      chat: createChatProtocol({ exposeReasoning: false }),
+      responses: createResponsesProtocol({ seal: sealOf }),
+    },
+  };
 }
 
 export interface BoxOptions {
@@ -109,24 +133,8 @@ export function createBox(context: TestContext, script: Script, options: BoxOpti
     now,
   });
   const door = createDoor({
-    settings: {
-      bind: "127.0.0.1",
-      port: 0,
-      socketMode: "600",
-      endpoints: { chat: true, responses: true },
-      tokens: [toToken(token)],
-      hints: [{ type: "header", name: "x-session-id" }, { type: "user" }],
-      console: false,
-      corsOrigins: [],
-      webSocket: { enabled: true, maxConnections: 100, maxMinutes: 60 },
-      ...options.settings,
-      limits: { ...defaultLimits, ...options.limits },
-    },
+    ...decide(options.settings, options.limits),
     gateway,
-    protocols: {
-      chat: createChatProtocol({ exposeReasoning: false }),
-      responses: createResponsesProtocol({ seal: sealOf }),
-    },
     models: async () => (await adapter.models?.()) ?? [],
     adapters: () => [{ name: "scripted", state: "closed" }],
     ready: () => store.check(),

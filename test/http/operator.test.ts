@@ -12,7 +12,7 @@ import type { Operator } from "../../src/http/operator.ts";
 import type { HttpLimits } from "../../src/http/settings.ts";
 import { createIds } from "../../src/ids.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
-import { defaultLimits, toToken } from "../scripted.ts";
+import { decide, toToken } from "../scripted.ts";
 import { standStill } from "../still.ts";
 import { everyItem, keepBelow, keepThread, makeTurn, toCreate } from "../stores/making.ts";
 
@@ -46,22 +46,14 @@ async function open(
     readArchive,
     ...wanted.operator,
   };
-  const settings = {
-    bind: "127.0.0.1",
-    port: 0,
-    socketMode: "600",
-    endpoints: { chat: true, responses: true },
-    tokens: [toToken(general, { opens: new Set(["operator"]) }), toToken(forHttp), toToken(named, { owner: "an-app" })],
-    hints: [],
-    console: false,
-    corsOrigins: wanted.corsOrigins ?? [],
-    limits: { ...defaultLimits, ...wanted.limits },
-    webSocket: { enabled: false, maxConnections: 1, maxMinutes: 1 },
-  };
+  const tokens = [
+    toToken(general, { opens: new Set(["operator"]) }),
+    toToken(forHttp),
+    toToken(named, { owner: "an-app" }),
+  ];
   // No turn is run here, so the parts that answer turns are left out.
   const parts = {
-    settings,
-    protocols: {},
+    ...decide({ tokens, corsOrigins: wanted.corsOrigins ?? [] }, wanted.limits),
     now: () => new Date(),
     newId: createIds(() => new Date()),
     log: { info: () => {}, error: write },

@@ -4,35 +4,8 @@ import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import type { HttpLimits, HttpSettings } from "../../src/http/settings.ts";
-import type { Decisions } from "../../src/http/terms.ts";
-import { createChatProtocol } from "../../src/protocols/chat/index.ts";
-import { createResponsesProtocol } from "../../src/protocols/responses/index.ts";
-import { authorization, createBox, defaultLimits, say, seal, token, toToken } from "../scripted.ts";
+import { authorization, createBox, decide, say, token, toToken } from "../scripted.ts";
 import { dial, refusalOf, textOf } from "./websocket-client.ts";
-
-/** The default settings of a box, except for those given. */
-function decide(settings: Partial<HttpSettings> = {}, limits: Partial<HttpLimits> = {}): Decisions {
-  return {
-    settings: {
-      bind: "127.0.0.1",
-      port: 0,
-      socketMode: "600",
-      endpoints: { chat: true, responses: true },
-      tokens: [toToken(token)],
-      hints: [{ type: "header", name: "x-session-id" }, { type: "user" }],
-      console: false,
-      corsOrigins: [],
-      webSocket: { enabled: true, maxConnections: 100, maxMinutes: 60 },
-      ...settings,
-      limits: { ...defaultLimits, ...limits },
-    },
-    protocols: {
-      chat: createChatProtocol({ exposeReasoning: false }),
-      responses: createResponsesProtocol({ seal: () => seal }),
-    },
-  };
-}
 
 const other = "sk-other-0123456789abcdef";
 const question = { model: "m", messages: [{ role: "user", content: "hi" }] };
