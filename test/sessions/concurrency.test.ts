@@ -7,6 +7,7 @@ import type { Adapter, History } from "../../src/core/ports.ts";
 import type { Answer } from "../../src/core/turn.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { makeGateway } from "../making.ts";
+import { createRandom } from "../random.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const system = (content: string): Item => ({ type: "message", role: "system", content });
@@ -26,15 +27,6 @@ function createSlowAdapter(): Adapter & { readonly seen: Map<string, readonly It
       signal.throwIfAborted();
       yield [{ type: "text", text: last?.type === "message" ? textOf(last.content) : "nothing" }];
     },
-  };
-}
-
-/** The same numbers each time, so that a failure can be reproduced. */
-function createRandom(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
   };
 }
 

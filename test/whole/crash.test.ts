@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeFolder } from "../gateway.ts";
+import { createRandom } from "../random.ts";
 import { type Client, createClient, takeTurn, talkOn } from "./crash-client.ts";
 import { compareWithStore } from "./crash-store.ts";
 import { type Program, runProgram, toConfig, writeConfig } from "./program.ts";
@@ -30,7 +31,7 @@ test("every turn whose end a client received survives kill -9, exactly once and 
   const total = { acknowledged: 0, kept: 0, lost: 0 };
 
   for (let round = 0; round < rounds; round += 1) {
-    const moment = { afterMs: 50 + random() * 150, duringAnswers: round % 2 === 1 };
+    const moment = { afterMs: 50 + random(150), duringAnswers: round % 2 === 1 };
     total.acknowledged += await talkUntilKilled(start(), clients, moment);
     const { kept, lost } = await compareWithStore(file, clients);
     total.kept += kept;
@@ -82,15 +83,4 @@ async function takeLastTurns(program: Program, clients: readonly Client[]): Prom
   assert.ok(told.every(Boolean), "every session accepts a turn");
   agent.destroy();
   assert.equal((await program.stop()).code, 0);
-}
-
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

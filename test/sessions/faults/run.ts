@@ -1,6 +1,7 @@
 /** Plays scenes while something fails in them, and describes what did not hold then. */
 import assert from "node:assert/strict";
 import type { SessionStore } from "../../../src/core/store.ts";
+import { createRandom } from "../../random.ts";
 import { checkAll, checkOthers, harmless, type Scene } from "./checks.ts";
 import { liveScenes } from "./live-scenes.ts";
 import { threadScenes } from "./thread-scenes.ts";
@@ -58,14 +59,6 @@ const enough = 20;
 
 /** Most scenes are over then. */
 const latest = 22;
-
-function createRandom(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
 
 function never(): never {
   throw new Error("there is no such thing");
