@@ -1,11 +1,11 @@
 /** What a start does not wait for: code that its configuration does not need. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { makeFolder } from "./gateway.ts";
 
 const root = new URL("..", import.meta.url);
 
@@ -96,8 +96,7 @@ test("a start loads only the needed part of an HTTP client: no fetch, neither th
 });
 
 test("compiled code is cached in the user's own folder, and never where others could plant code", (context) => {
-  const folder = mkdtempSync(join(tmpdir(), "portico-"));
-  context.after(() => rmSync(folder, { recursive: true }));
+  const folder = makeFolder(context);
   const [home, temporary] = [join(folder, "home"), join(folder, "temporary")];
   for (const made of [home, temporary]) mkdirSync(made);
   const bin = fileURLToPath(new URL("bin/portico.js", root));
@@ -112,8 +111,7 @@ test(
   "the folder of compiled code is private whatever the umask is, and one that others may write is recreated",
   { skip: process.platform === "win32" && "there are no such modes" },
   (context) => {
-    const home = mkdtempSync(join(tmpdir(), "portico-"));
-    context.after(() => rmSync(home, { recursive: true }));
+    const home = makeFolder(context);
     const cache = join(home, ".cache/portico");
     const bin = fileURLToPath(new URL("bin/portico.js", root));
     const run = () => {
@@ -137,8 +135,7 @@ test(
 );
 
 test("Portico runs where no compiled code can be cached", (context) => {
-  const home = mkdtempSync(join(tmpdir(), "portico-"));
-  context.after(() => rmSync(home, { recursive: true }));
+  const home = makeFolder(context);
   writeFileSync(join(home, ".cache"), "no folder");
   const bin = fileURLToPath(new URL("bin/portico.js", root));
   const env = { PATH: process.env.PATH, HOME: home };

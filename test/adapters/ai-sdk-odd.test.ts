@@ -3,10 +3,8 @@
  * package's error.
  */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { installPackage } from "./ai-sdk-package.ts";
 import { createAiSdk } from "./made.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import { toGatewayError, type GatewayError } from "../../src/core/errors.ts";
@@ -24,13 +22,8 @@ const stop = 'finishReason: { unified: "stop", raw: "stop" }';
 
 /** The deltas and the failure of a package whose model returns this JavaScript expression. */
 async function collect(context: TestContext, given: string): Promise<{ emitted: Delta[]; failure?: GatewayError }> {
-  const folder = mkdtempSync(join(tmpdir(), "portico-ai-sdk-"));
-  context.after(() => rmSync(folder, { recursive: true }));
-  const home = join(folder, "node_modules", "odd");
-  mkdirSync(home, { recursive: true });
-  writeFileSync(join(home, "package.json"), JSON.stringify({ name: "odd", type: "module", exports: "./index.js" }));
   const model = `{ specificationVersion: "v3", provider: "odd.chat", doStream: async () => (${given}) }`;
-  writeFileSync(join(home, "index.js"), `export const createOdd = () => () => (${model});`);
+  const folder = installPackage(context, "odd", `export const createOdd = () => () => (${model});`);
   const emitted: Delta[] = [];
   try {
     const adapter = createAiSdk({ package: "odd" }, {}, folder);

@@ -1,10 +1,8 @@
 /** The ai-sdk adapter against loopback servers: finding packages, failures, timeouts and callers that disconnect. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
+import { installPackage } from "./ai-sdk-package.ts";
 import { createAiSdk } from "./made.ts";
 import { createReplyReader } from "../../src/adapters/ai-sdk/reply.ts";
 import type { StreamPart } from "../../src/adapters/ai-sdk/spec.ts";
@@ -56,17 +54,6 @@ async function failureOf(adapter: Adapter, emitted: Delta[] = [], asked: Turn = 
 async function failureWith(wire: Wire, script: Script, options: AiSdkOptions = {}): Promise<GatewayError> {
   await using server = await startUpstream(script);
   return await failureOf(createAdapter(wire, server.url, options));
-}
-
-/** A folder with one package in its node_modules. */
-function installPackage(context: TestContext, name: string, source: string): string {
-  const folder = mkdtempSync(join(tmpdir(), "portico-ai-sdk-"));
-  context.after(() => rmSync(folder, { recursive: true }));
-  const home = join(folder, "node_modules", name);
-  mkdirSync(home, { recursive: true });
-  writeFileSync(join(home, "package.json"), JSON.stringify({ name, type: "module", exports: "./index.js" }));
-  writeFileSync(join(home, "index.js"), source);
-  return folder;
 }
 
 test("a package that is not installed is reported at the start, with the command that installs it", () => {
