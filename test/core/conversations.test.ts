@@ -97,7 +97,8 @@ test("a session found by a hint is a conversation too", async () => {
   assert.deepEqual(await textsOf(gateway, about.session), ["hi", "Hello", "and then"]);
 });
 
-test("items added while a turn runs come after its answer", async () => {
+/** A conversation in which a question is being answered. */
+async function beginAnswer() {
   const started = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   const gateway = make(async function* () {
@@ -108,10 +109,15 @@ test("items added while a turn runs come after its answer", async () => {
   const { id } = await gateway.conversations.create("a", {}, add());
   const answered = ask(gateway, id, said("question"));
   await started.promise;
+  return { gateway, id, answered, release: released.resolve };
+}
+
+test("items added while a turn runs come after its answer", async () => {
+  const { gateway, id, answered, release } = await beginAnswer();
   const added = gateway.conversations.append("a", id, add(said("later")), signal);
   // Whatever is possible without the answer is done by now: a memory store never waits for anything.
   await setImmediate();
-  released.resolve();
+  release();
   await Promise.all([answered, added]);
   assert.deepEqual(await textsOf(gateway, id), ["question", "Hello", "later"]);
 });
@@ -296,21 +302,12 @@ test("a conversation that exceeds its limit loses its oldest turns", async () =>
 });
 
 test("a caller that disconnects while it waits adds nothing", async () => {
-  const started = Promise.withResolvers<void>();
-  const released = Promise.withResolvers<void>();
-  const gateway = make(async function* () {
-    started.resolve();
-    await released.promise;
-    yield [...say("Hello"), end];
-  });
-  const { id } = await gateway.conversations.create("a", {}, add());
-  const answered = ask(gateway, id, said("question"));
-  await started.promise;
+  const { gateway, id, answered, release } = await beginAnswer();
   const caller = new AbortController();
   const added = gateway.conversations.append("a", id, add(said("later")), caller.signal);
   caller.abort(new Error("gone"));
   await assert.rejects(added, /gone/);
-  released.resolve();
+  release();
   await answered;
   assert.deepEqual(await textsOf(gateway, id), ["question", "Hello"]);
 });
