@@ -22,9 +22,9 @@ export function createAdmission(find: FindRoute): onRequestHookHandler {
     const { route, terms } = request;
     const needsToken = route?.endpoints.length !== 0;
     if (needsToken) {
-      request.token = terms.guard.admit(request.headers, request.ip);
+      request.token = terms.admit(request, terms);
       if (terms.turns.draining) throw drainingError();
-      if (isCounted(request)) terms.rate.take(request.token);
+      if (isCounted(request)) terms.takeRequest(request.token, terms.limits.rate);
     }
     // Not in a not-found handler, because there the body would be looked at first.
     const { endpoints, needsNoBody, takesAnyType } = requireRoute(find, request, reply);

@@ -2,7 +2,7 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../core/errors.ts";
-import type { HttpSettings, Rate } from "./settings.ts";
+import type { HttpLimits, HttpSettings, Rate } from "./settings.ts";
 
 /** What a token may open. */
 export type Endpoint = "chat" | "responses" | "metrics" | "operator";
@@ -24,31 +24,25 @@ export function toDigest(token: string): Buffer {
   return hash("sha256", token, "buffer");
 }
 
-export interface Guard {
-  /** The token of a request, or a 401; a 429 once an address has failed too often. */
-  admit(headers: IncomingHttpHeaders, address: string): Token;
-}
+/** The token of a request under these settings, or a 401; a 429 once an address has failed too often. */
+export type Admit = (
+  request: { readonly headers: IncomingHttpHeaders; readonly ip: string },
+  settings: Pick<HttpSettings, "tokens"> & { readonly limits: Pick<HttpLimits, "maxAuthFailuresPerMinute"> },
+) => Token;
 
-/** Guards with other tokens may share one failure count. */
-export function createGuard(
-  tokens: readonly Token[],
-  maxFailuresPerMinute: number,
-  now: () => Date,
-  failures = createFailureCount(),
-): Guard {
-  return {
-    admit(headers, address) {
-      const presented = readPresented(headers);
-      const token = presented === undefined ? undefined : findToken(tokens, toDigest(presented));
-      if (token !== undefined && (token.expiresAt === undefined || token.expiresAt > now())) return token;
-      const waitMs = failures.add(toNetwork(address), now().getTime(), maxFailuresPerMinute);
-      if (waitMs === 0) throw presented === undefined ? missingToken(headers) : invalidToken(token);
-      throw new GatewayError(
-        "too_many_failures",
-        `More than ${maxFailuresPerMinute} requests from this address had no valid token within a minute (gateway.http.limits.max_auth_failures_per_minute). Check the token; a valid one is never delayed.`,
-        { retryAfterSeconds: Math.ceil(waitMs / 1000) },
-      );
-    },
+export function createAdmit(now: () => Date): Admit {
+  const countFailure = createFailureCount();
+  return ({ headers, ip }, { tokens, limits: { maxAuthFailuresPerMinute: most } }) => {
+    const presented = readPresented(headers);
+    const token = presented === undefined ? undefined : findToken(tokens, toDigest(presented));
+    if (token !== undefined && (token.expiresAt === undefined || token.expiresAt > now())) return token;
+    const waitMs = countFailure(toNetwork(ip), now().getTime(), most);
+    if (waitMs === 0) throw presented === undefined ? missingToken(headers) : invalidToken(token);
+    throw new GatewayError(
+      "too_many_failures",
+      `More than ${most} requests from this address had no valid token within a minute (gateway.http.limits.max_auth_failures_per_minute). Check the token; a valid one is never delayed.`,
+      { retryAfterSeconds: Math.ceil(waitMs / 1000) },
+    );
   };
 }
 
@@ -125,26 +119,19 @@ const minuteMs = 60_000;
 /** Enough addresses to see an attack, few enough that an attack cannot fill the memory. */
 const maxAddresses = 10_000;
 
-/** Failures of each address within a minute. */
-export interface FailureCount {
-  /** Counts one; returns the ms that the address must wait, or 0. */
-  add(address: string, at: number, maxPerMinute: number): number;
-}
-
-export function createFailureCount(): FailureCount {
+/** Returns what counts a failure of an address, and says how many ms the address must wait. */
+export function createFailureCount(): (address: string, at: number, maxPerMinute: number) => number {
   const counts = new Map<string, { since: number; failures: number }>();
-  return {
-    add(address, at, maxPerMinute) {
-      let count = counts.get(address);
-      const age = at - (count?.since ?? 0);
-      // If the clock was set back, count anew.
-      if (count === undefined || age < 0 || age >= minuteMs) {
-        counts.delete(address);
-        if (counts.size >= maxAddresses) counts.delete(counts.keys().next().value ?? "");
-        counts.set(address, (count = { since: at, failures: 0 }));
-      }
-      count.failures++;
-      return count.failures <= maxPerMinute ? 0 : count.since + minuteMs - at;
-    },
+  return (address, at, maxPerMinute) => {
+    let count = counts.get(address);
+    const age = at - (count?.since ?? 0);
+    // If the clock was set back, count anew.
+    if (count === undefined || age < 0 || age >= minuteMs) {
+      counts.delete(address);
+      if (counts.size >= maxAddresses) counts.delete(counts.keys().next().value ?? "");
+      counts.set(address, (count = { since: at, failures: 0 }));
+    }
+    count.failures++;
+    return count.failures <= maxPerMinute ? 0 : count.since + minuteMs - at;
   };
 }

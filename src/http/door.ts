@@ -5,7 +5,7 @@ import { drainingError, toGatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import { createAdmission } from "./admission.ts";
 import { createArrivals } from "./arrivals.ts";
-import { createFailureCount } from "./auth.ts";
+import { createAdmit } from "./auth.ts";
 import { cutWhenStalled } from "./client.ts";
 import { prepareClosing } from "./closing.ts";
 import { createBurstWait } from "./burst.ts";
@@ -18,6 +18,7 @@ import { createListener } from "./listener.ts";
 import type { Metrics, MetricSources } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
 import { toPath } from "./paths.ts";
+import { createTakeRequest } from "./rate.ts";
 import { addRoutes, createFindRoute } from "./router.ts";
 import { toRoutes } from "./routes.ts";
 import { createServer } from "./server.ts";
@@ -76,8 +77,8 @@ export function createDoor(parts: DoorParts): Door {
     operator,
     now,
     newTurnId: () => newId("resp"),
-    failures: createFailureCount(),
-    buckets: new Map(),
+    admit: createAdmit(now),
+    takeRequest: createTakeRequest(now),
   };
   let terms = toTerms(parts, lasting);
   const sockets = createWebSockets(() => terms);

@@ -3,11 +3,11 @@ import type { Gateway } from "../core/gateway.ts";
 import type { Protocol } from "../core/ports.ts";
 import type { ResponsesProtocol } from "../protocols/responses/index.ts";
 import type { Arrivals } from "./arrivals.ts";
-import { createGuard, type FailureCount, type Guard } from "./auth.ts";
+import type { Admit } from "./auth.ts";
 import type { Holdings } from "./held.ts";
 import type { Journal } from "./journal.ts";
 import type { Operator } from "./operator.ts";
-import { type Buckets, createRateLimit, type RateLimit } from "./rate.ts";
+import type { TakeRequest } from "./rate.ts";
 import type { HttpSettings } from "./settings.ts";
 import type { Turns } from "./turns.ts";
 
@@ -23,10 +23,7 @@ export interface Decisions {
   readonly protocols: { readonly chat: Protocol; readonly responses: ResponsesProtocol };
 }
 
-export interface Terms extends HttpSettings, Omit<Decisions, "settings">, Omit<SharedParts, "failures" | "buckets"> {
-  readonly guard: Guard;
-  readonly rate: RateLimit;
-}
+export interface Terms extends HttpSettings, Omit<Decisions, "settings">, SharedParts {}
 
 /** What outlasts a change of terms: all that runs, and the counts of callers. */
 export interface SharedParts {
@@ -41,17 +38,10 @@ export interface SharedParts {
   readonly journal: Journal;
   readonly now: () => Date;
   readonly newTurnId: () => string;
-  readonly failures: FailureCount;
-  readonly buckets: Buckets;
+  readonly admit: Admit;
+  readonly takeRequest: TakeRequest;
 }
 
-export function toTerms({ settings, protocols }: Decisions, { failures, buckets, ...lasting }: SharedParts): Terms {
-  const { tokens, limits } = settings;
-  return {
-    ...lasting,
-    ...settings,
-    protocols,
-    guard: createGuard(tokens, limits.maxAuthFailuresPerMinute, lasting.now, failures),
-    rate: createRateLimit(limits.rate, lasting.now, buckets),
-  };
+export function toTerms({ settings, protocols }: Decisions, lasting: SharedParts): Terms {
+  return { ...lasting, ...settings, protocols };
 }

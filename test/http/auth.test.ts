@@ -1,9 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GatewayError } from "../../src/core/errors.ts";
-import { createFailureCount, createGuard } from "../../src/http/auth.ts";
-import { createRateLimit } from "../../src/http/rate.ts";
+import { createAdmit, createFailureCount, type Token } from "../../src/http/auth.ts";
+import { createTakeRequest } from "../../src/http/rate.ts";
 import { createBox, say, toToken, token } from "../scripted.ts";
+
+/** Admits callers with these tokens. */
+function createGuard(tokens: readonly Token[], maxAuthFailuresPerMinute: number, now: () => Date) {
+  const admit = createAdmit(now);
+  return (headers: Record<string, string>, ip: string) =>
+    admit({ headers, ip }, { tokens, limits: { maxAuthFailuresPerMinute } });
+}
 
 const ways: readonly [string, Record<string, string>][] = [
   ["Authorization: Bearer", { authorization: `Bearer ${token}` }],
@@ -15,17 +22,17 @@ const ways: readonly [string, Record<string, string>][] = [
 
 for (const [way, headers] of ways) {
   test(`a token is accepted as ${way}`, () => {
-    const guard = createGuard([toToken(token)], 10, () => new Date());
-    assert.equal(guard.admit(headers, "1.2.3.4").owner, "default");
+    const admit = createGuard([toToken(token)], 10, () => new Date());
+    assert.equal(admit(headers, "1.2.3.4").owner, "default");
   });
 }
 
 test("a token of another scheme, or with more words behind it, is not accepted", () => {
-  const guard = createGuard([toToken(token)], 10, () => new Date());
+  const admit = createGuard([toToken(token)], 10, () => new Date());
   for (const authorization of [`Basic ${token}`, `${token}`, `Bearer ${token} more`, `Bearer `]) {
-    assert.throws(() => guard.admit({ authorization }, "1.2.3.4"), { code: "missing_api_key" }, authorization);
+    assert.throws(() => admit({ authorization }, "1.2.3.4"), { code: "missing_api_key" }, authorization);
     // A client may send its token beside it.
-    assert.equal(guard.admit({ authorization, "x-api-key": token }, "1.2.3.4").owner, "default");
+    assert.equal(admit({ authorization, "x-api-key": token }, "1.2.3.4").owner, "default");
   }
 });
 
@@ -36,42 +43,42 @@ test("a token in the URL is not accepted", async (context) => {
 });
 
 test("each of several tokens is accepted, for its own owner", () => {
-  const guard = createGuard(
+  const admit = createGuard(
     [toToken("one", { owner: "app-one" }), toToken("two", { owner: "app-two" })],
     10,
     () => new Date(),
   );
-  assert.equal(guard.admit({ "x-api-key": "one" }, "a").owner, "app-one");
-  assert.equal(guard.admit({ "x-api-key": "two" }, "a").owner, "app-two");
+  assert.equal(admit({ "x-api-key": "one" }, "a").owner, "app-one");
+  assert.equal(admit({ "x-api-key": "two" }, "a").owner, "app-two");
 });
 
 test("a token is refused from the moment at which it expires", () => {
   let at = 999;
-  const guard = createGuard([toToken(token, { expiresAt: new Date(1_000) })], 10, () => new Date(at));
-  assert.equal(guard.admit({ "x-api-key": token }, "a").owner, "default");
+  const admit = createGuard([toToken(token, { expiresAt: new Date(1_000) })], 10, () => new Date(at));
+  assert.equal(admit({ "x-api-key": token }, "a").owner, "default");
   at = 1_000;
-  assert.throws(() => guard.admit({ "x-api-key": token }, "a"), { code: "invalid_api_key" });
+  assert.throws(() => admit({ "x-api-key": token }, "a"), { code: "invalid_api_key" });
 });
 
 test("an address must wait after ten failures in a minute, but a correct token is never delayed", () => {
   let at = 1_000_000;
-  const guard = createGuard([toToken(token)], 10, () => new Date(at));
+  const admit = createGuard([toToken(token)], 10, () => new Date(at));
   for (let failure = 0; failure < 10; failure++) {
-    assert.throws(() => guard.admit({ "x-api-key": "no" }, "a"), { code: "invalid_api_key" });
+    assert.throws(() => admit({ "x-api-key": "no" }, "a"), { code: "invalid_api_key" });
   }
   at += 20_500;
-  assert.throws(() => guard.admit({}, "a"), { code: "too_many_failures", status: 429, retryAfterSeconds: 40 });
-  assert.equal(guard.admit({ "x-api-key": token }, "a").owner, "default");
-  assert.throws(() => guard.admit({}, "b"), { code: "missing_api_key" });
+  assert.throws(() => admit({}, "a"), { code: "too_many_failures", status: 429, retryAfterSeconds: 40 });
+  assert.equal(admit({ "x-api-key": token }, "a").owner, "default");
+  assert.throws(() => admit({}, "b"), { code: "missing_api_key" });
   at += 40_000;
-  assert.throws(() => guard.admit({}, "a"), { code: "missing_api_key" });
+  assert.throws(() => admit({}, "a"), { code: "missing_api_key" });
 });
 
 test("failures are counted for an IPv4 address, however it is written, and for an IPv6 network", () => {
-  const guard = createGuard([toToken(token)], 1, () => new Date(0));
+  const admit = createGuard([toToken(token)], 1, () => new Date(0));
   const codeFor = (address: string) => {
     try {
-      guard.admit({}, address);
+      admit({}, address);
     } catch (thrown) {
       return (thrown as GatewayError).code;
     }
@@ -95,48 +102,51 @@ test("failures are counted for an IPv4 address, however it is written, and for a
 });
 
 test("at most ten thousand failing addresses are remembered, the newest", () => {
-  const failures = createFailureCount();
-  for (let address = 0; address <= 10_000; address++) failures.add(`${address}`, 0, 1);
-  assert.equal(failures.add("1", 0, 1), 60_000);
-  assert.equal(failures.add("0", 0, 1), 0);
+  const countFailure = createFailureCount();
+  for (let address = 0; address <= 10_000; address++) countFailure(`${address}`, 0, 1);
+  assert.equal(countFailure("1", 0, 1), 60_000);
+  assert.equal(countFailure("0", 0, 1), 0);
   // One that fails again a minute later is the newest, and others are forgotten first.
-  assert.equal(failures.add("3", 60_000, 1), 0);
-  for (const other of ["x", "y"]) failures.add(other, 60_000, 1);
-  assert.equal(failures.add("3", 60_000, 1), 60_000);
+  assert.equal(countFailure("3", 60_000, 1), 0);
+  for (const other of ["x", "y"]) countFailure(other, 60_000, 1);
+  assert.equal(countFailure("3", 60_000, 1), 60_000);
 });
 
 test("a rate limit allows a burst, then refuses with Retry-After, and refills", () => {
   let at = 0;
-  const limit = createRateLimit({ requestsPerMinute: 60, burst: 3 }, () => new Date(at));
+  const general = { requestsPerMinute: 60, burst: 3 };
+  const take = createTakeRequest(() => new Date(at));
   const caller = toToken(token);
-  for (let request = 0; request < 3; request++) limit.take(caller);
-  assert.throws(() => limit.take(caller), { code: "rate_limit_exceeded", retryAfterSeconds: 1 });
-  limit.take(toToken("other", { owner: "other" }));
+  for (let request = 0; request < 3; request++) take(caller, general);
+  assert.throws(() => take(caller, general), { code: "rate_limit_exceeded", retryAfterSeconds: 1 });
+  take(toToken("other", { owner: "other" }), general);
   at += 1000;
-  limit.take(caller);
-  assert.throws(() => limit.take(caller), { code: "rate_limit_exceeded" });
+  take(caller, general);
+  assert.throws(() => take(caller, general), { code: "rate_limit_exceeded" });
   // However long no request comes, it refills no further than its burst.
   at += 3_600_000;
-  for (let request = 0; request < 3; request++) limit.take(caller);
-  assert.throws(() => limit.take(caller), { code: "rate_limit_exceeded" });
+  for (let request = 0; request < 3; request++) take(caller, general);
+  assert.throws(() => take(caller, general), { code: "rate_limit_exceeded" });
 });
 
 test("a clock that was set back locks no caller out", () => {
   let at = 3_600_000;
-  const limit = createRateLimit({ requestsPerMinute: 60, burst: 1 }, () => new Date(at));
-  limit.take(toToken(token));
-  const failures = createFailureCount();
-  for (let failure = 0; failure < 3; failure++) failures.add("a", at, 2);
+  const general = { requestsPerMinute: 60, burst: 1 };
+  const take = createTakeRequest(() => new Date(at));
+  take(toToken(token), general);
+  const countFailure = createFailureCount();
+  for (let failure = 0; failure < 3; failure++) countFailure("a", at, 2);
   at = 0;
-  assert.throws(() => limit.take(toToken(token)), { retryAfterSeconds: 1 });
+  assert.throws(() => take(toToken(token), general), { retryAfterSeconds: 1 });
   at = 1_000;
-  limit.take(toToken(token));
-  assert.equal(failures.add("a", at, 2), 0);
+  take(toToken(token), general);
+  assert.equal(countFailure("a", at, 2), 0);
 });
 
 test("a token's own rate replaces the general one", () => {
-  const limit = createRateLimit({ requestsPerMinute: 60, burst: 60 }, () => new Date(0));
+  const general = { requestsPerMinute: 60, burst: 60 };
+  const take = createTakeRequest(() => new Date(0));
   const slow = toToken(token, { rate: { requestsPerMinute: 1, burst: 1 } });
-  limit.take(slow);
-  assert.throws(() => limit.take(slow), { retryAfterSeconds: 60 });
+  take(slow, general);
+  assert.throws(() => take(slow, general), { retryAfterSeconds: 60 });
 });

@@ -70,12 +70,12 @@ export async function answerFrame(
 export const frameMethod = "response.create";
 
 /** A connection was admitted on earlier terms; each of its turns needs the current ones. */
-function admitTurn({ headers, ip }: FastifyRequest, { endpoints, webSocket, guard, rate, turns }: Terms): Token {
-  const token = guard.admit(headers, ip);
-  checkToken(["responses"], token, endpoints);
-  if (!webSocket.enabled) throw switchedOff();
-  if (turns.draining) throw drainingError();
-  rate.take(token);
+function admitTurn(request: FastifyRequest, terms: Terms): Token {
+  const token = terms.admit(request, terms);
+  checkToken(["responses"], token, terms.endpoints);
+  if (!terms.webSocket.enabled) throw switchedOff();
+  if (terms.turns.draining) throw drainingError();
+  terms.takeRequest(token, terms.limits.rate);
   return token;
 }
 
