@@ -36,7 +36,7 @@ function read<T>(fields: Fields, key: string, expected: string, is: (value: unkn
 }
 
 export function readString(fields: Fields, key: string): string | undefined {
-  return read(fields, key, "a string", isString);
+  return read(fields, key, "a string", (value) => typeof value === "string");
 }
 
 export function requireString(fields: Fields, key: string): string {
@@ -65,11 +65,11 @@ export function requireShortName(fields: Fields, key: string): string {
 }
 
 export function readBoolean(fields: Fields, key: string): boolean | undefined {
-  return read(fields, key, "a boolean", isBoolean);
+  return read(fields, key, "a boolean", (value) => typeof value === "boolean");
 }
 
 export function readNumber(fields: Fields, key: string, min: number, max: number): number | undefined {
-  const value = read(fields, key, "a decimal", isNumber);
+  const value = read(fields, key, "a decimal", (value) => typeof value === "number");
   return value === undefined ? undefined : checkRange(pathOf(fields, key), "decimal", value, min, max);
 }
 
@@ -79,7 +79,7 @@ export function readInteger(
   min: number,
   max = Number.MAX_SAFE_INTEGER,
 ): number | undefined {
-  const value = read(fields, key, "an integer", isInteger);
+  const value = read(fields, key, "an integer", (value): value is number => Number.isInteger(value));
   return value === undefined ? undefined : checkRange(pathOf(fields, key), "integer", value, min, max);
 }
 
@@ -99,7 +99,7 @@ export function requireObject(fields: Fields, key: string): Fields {
 }
 
 export function readArray(fields: Fields, key: string): readonly unknown[] | undefined {
-  return read(fields, key, "an array", isArray);
+  return read(fields, key, "an array", Array.isArray);
 }
 
 /** The strings of a list. */
@@ -167,26 +167,6 @@ export function readNestedExtra(inner: Fields, known: ReadonlySet<string>, diale
 export function toFields(value: unknown, key: string, within?: Fields, index?: number): Fields {
   if (isObject(value)) return { values: value, within, key, index };
   throw wrongType(pathOf({ within, key, index }), "an object", value);
-}
-
-function isString(value: unknown): value is string {
-  return typeof value === "string";
-}
-
-function isBoolean(value: unknown): value is boolean {
-  return typeof value === "boolean";
-}
-
-function isNumber(value: unknown): value is number {
-  return typeof value === "number";
-}
-
-function isInteger(value: unknown): value is number {
-  return Number.isInteger(value);
-}
-
-function isArray(value: unknown): value is readonly unknown[] {
-  return Array.isArray(value);
 }
 
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
