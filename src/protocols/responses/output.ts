@@ -96,7 +96,7 @@ export function toTextPart(
   return {
     type: "output_text",
     annotations: annotations.map(toWireAnnotation),
-    logprobs: toLogprobs(logprobs),
+    logprobs: toLogprobs(logprobs, true),
     text,
   };
 }

@@ -2,7 +2,7 @@
 import type { ItemDelta } from "../../core/event.ts";
 import type { Annotation, ToolCall } from "../../core/item.ts";
 import { toWireAnnotation } from "./annotations.ts";
-import { toEventLogprobs } from "./logprobs.ts";
+import { toLogprobs } from "./logprobs.ts";
 import { toReasoningPart, toRefusalPart, toSummaryPart, toTextPart } from "./output.ts";
 
 /** Writes the events of a stream and numbers them. */
@@ -113,7 +113,7 @@ function openPart(say: Say, kind: PartKind, number: number, itemId: string, outp
       const text = JSON.stringify(delta.text);
       if (delta.logprobs === undefined) return `${before}${text}${after}${say.number()}}\n\n`;
       for (const entry of delta.logprobs) logprobs.push(entry);
-      const told = JSON.stringify(toEventLogprobs(delta.logprobs));
+      const told = JSON.stringify(toLogprobs(delta.logprobs, false));
       return say.event(type, `${place},"delta":${text},${where},"logprobs":${told},"output_index":${outputIndex}`);
     },
     annotate(annotation) {
@@ -123,7 +123,7 @@ function openPart(say: Say, kind: PartKind, number: number, itemId: string, outp
       return say.event(`response.${name}.annotation.added`, `${note},${place},${where},"output_index":${outputIndex}`);
     },
     close() {
-      const told = kind === "text" ? `"logprobs":${JSON.stringify(toEventLogprobs(logprobs))},` : "";
+      const told = kind === "text" ? `"logprobs":${JSON.stringify(toLogprobs(logprobs, false))},` : "";
       const text = `${place},${where},${told}"output_index":${outputIndex},"${said}":${JSON.stringify(whole)}`;
       const done = `${place},${where},"output_index":${outputIndex},"part":${JSON.stringify(write(whole, logprobs, annotations))}`;
       return say.event(`response.${name}.done`, text) + say.event(`response.${part}.done`, done);
