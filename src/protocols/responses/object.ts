@@ -6,15 +6,11 @@ import { toSeconds } from "../time.ts";
 import { toResponseError } from "./failure.ts";
 import type { Echo } from "./request.ts";
 
-export interface ResponseWriter {
-  /** The object while the answer is in progress, with the items already complete. */
-  begin(status: "queued" | "in_progress", items?: readonly string[]): string;
-  /** The object at the end, around items already in JSON. */
-  end(answer: Answer, items: readonly string[]): string;
-}
+/** Writes the object while the answer is in progress, or at its end, around items already in JSON. */
+export type WriteResponse = (state: "queued" | "in_progress" | Answer, items: readonly string[]) => string;
 
 /** The keys are in the live wire's order, so changing parts are spliced between constant ones. */
-export function createResponseWriter(about: About, echo: Echo): ResponseWriter {
+export function createResponseWriter(about: About, echo: Echo): WriteResponse {
   const { frequency_penalty, instructions, max_output_tokens, max_tool_calls, user, metadata } = echo;
   const { parallel_tool_calls, presence_penalty, previous_response_id, prompt_cache_key, reasoning } = echo;
   const { safety_identifier, store, temperature, text, tool_choice, tools, top_logprobs, top_p, background } = echo;
@@ -41,7 +37,8 @@ export function createResponseWriter(about: About, echo: Echo): ResponseWriter {
   });
   const tail = toText({ user, metadata });
 
-  const write = (status: Status, items: readonly string[], answer?: Answer): string => {
+  return (state, items) => {
+    const [status, answer] = typeof state === "string" ? [state] : [state.status, state];
     const completed_at = answer?.status === "completed" ? toSeconds(answer.endedAt) : null;
     const error = answer?.error === undefined ? null : toResponseError(answer.error);
     const incomplete_details = answer?.status === "incomplete" ? { reason: toReason(answer) } : null;
@@ -59,14 +56,7 @@ export function createResponseWriter(about: About, echo: Echo): ResponseWriter {
       `${afterOutput},${ending},${beforeUsage},${toText({ usage })},${tail}}`
     );
   };
-
-  return {
-    begin: (status, items = []) => write(status, items),
-    end: (answer, items) => write(answer.status, items, answer),
-  };
 }
-
-type Status = "queued" | "in_progress" | Answer["status"];
 
 /** An object's fields as JSON text, without the braces. */
 function toText(fields: object): string {

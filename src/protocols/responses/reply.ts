@@ -33,11 +33,11 @@ export function createVoice(echo: Echo, seal: Seal): ResponsesVoice {
         const index = places?.[at] ?? at;
         return write(about, item, index, index === brokenOff ? "incomplete" : "completed", pieces?.[index]);
       });
-      return createResponseWriter(about, echo).end(answer, items);
+      return createResponseWriter(about, echo)(answer, items);
     },
     progress(about, status, items) {
       const output = items.map((item, index) => write(about, item, index, "completed"));
-      return createResponseWriter(about, echo).begin(status === "queued" ? "queued" : "in_progress", output);
+      return createResponseWriter(about, echo)(status === "queued" ? "queued" : "in_progress", output);
     },
     stream: (about) => createSpeaker(about, echo, sealing),
   };

@@ -14,7 +14,7 @@ type ItemEnd = Extract<Event, { type: "item-end" }>;
 
 /** The returned function makes one write of all events of a batch. */
 export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (events: readonly Event[]) => string {
-  const response = createResponseWriter(about, echo);
+  const writeResponse = createResponseWriter(about, echo);
   const summarises = wantsSummary(echo);
   const output: string[] = [];
   let parts: ItemParts | undefined;
@@ -28,12 +28,12 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
   };
 
   function queueTurn(): string {
-    const body = `"response":${response.begin("queued")}`;
+    const body = `"response":${writeResponse("queued", output)}`;
     return say.event("response.created", body) + say.event("response.queued", body);
   }
 
   function beginTurn(): string {
-    const body = `"response":${response.begin("in_progress")}`;
+    const body = `"response":${writeResponse("in_progress", output)}`;
     // A queued one was already announced.
     return (count > 0 ? "" : say.event("response.created", body)) + say.event("response.in_progress", body);
   }
@@ -80,7 +80,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
     const error = isCancelled ? new GatewayError("cancelled", "The response was cancelled.") : answer.error;
     const status = isCancelled ? "failed" : answer.status;
     const said = error === undefined || isCancelled ? "" : sayError(error);
-    const body = `"response":${response.end({ ...answer, status, error }, output)}`;
+    const body = `"response":${writeResponse({ ...answer, status, error }, output)}`;
     return `${said}${say.event(`response.${status}`, body)}data: [DONE]\n\n`;
   }
 
