@@ -52,20 +52,16 @@ function toChoices(tools: readonly Tool[]): Choices {
   const choices: Choices = { places: new Map(), hosted: new Map() };
   for (const tool of tools) {
     if (tool.type !== "other") {
-      addTo(choices.places, keyOf(tool.type, tool.name), undefined);
+      addTo(choices.places, toLabelled(tool.type, tool.name), undefined);
       continue;
     }
     const { type } = tool.extra.fields;
     addTo(choices.hosted, type, tool.name ?? String(type));
     for (const inner of tool.group?.tools ?? []) {
-      if (inner.type !== "other") addTo(choices.places, keyOf(inner.type, inner.name), tool.group?.name);
+      if (inner.type !== "other") addTo(choices.places, toLabelled(inner.type, inner.name), tool.group?.name);
     }
   }
   return choices;
-}
-
-function keyOf(type: "function" | "custom", name: string): string {
-  return `${type} ${name}`;
 }
 
 function addTo<Key, Value>(sets: Map<Key, Set<Value>>, key: Key, value: Value): void {
@@ -94,7 +90,7 @@ function readAllowed(choice: Fields, choices: Choices): Chosen {
 function requireGiven({ places }: Choices, type: "function" | "custom", chosen: Fields): string {
   const name = requireName(chosen, "name");
   const namespace = readString(chosen, "namespace");
-  const having = places.get(keyOf(type, name)) ?? new Set();
+  const having = places.get(toLabelled(type, name)) ?? new Set();
   const named = namespace === undefined ? name : nameInGroup(namespace, name);
   if (having.has(namespace)) return named;
   const [first] = having;
