@@ -4,7 +4,6 @@ import type { FastifyInstance } from "fastify";
 import { drainingError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Arrivals } from "./arrivals.ts";
-import type { Connections } from "./connections.ts";
 import type { Listener } from "./listener.ts";
 import type { Turns } from "./turns.ts";
 import type { WebSockets } from "./websocket.ts";
@@ -12,7 +11,8 @@ import type { WebSockets } from "./websocket.ts";
 export interface ClosingParts {
   readonly app: FastifyInstance;
   readonly listener: Listener;
-  readonly connections: Pick<Connections, "cutSilent">;
+  /** Cuts connections on which no request is being answered. */
+  readonly cutSilent: () => void;
   readonly gateway: Pick<Gateway, "close">;
   readonly turns: Turns;
   readonly arrivals: Arrivals;
@@ -26,7 +26,7 @@ const arrivingMs = 500;
 
 /** Returns what closes the door. */
 export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) => Promise<void> {
-  const { app, listener, connections, gateway, turns, arrivals, sockets } = parts;
+  const { app, listener, cutSilent, gateway, turns, arrivals, sockets } = parts;
   app.addHook("onResponse", (_request, _reply, done) => {
     // A connection kept alive after this answer would delay closing.
     if (turns.draining) setImmediate(() => app.server.closeIdleConnections());
@@ -52,7 +52,7 @@ export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) =>
     sockets.retire();
     const timers = [
       // Until then a request may still be on its way.
-      setInterval(connections.cutSilent, arrivingMs),
+      setInterval(cutSilent, arrivingMs),
       setTimeout(cancelTurns, drainTimeoutMs),
       setTimeout(cut, drainTimeoutMs + cancelGraceMs),
     ];

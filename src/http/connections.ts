@@ -9,10 +9,12 @@ interface Use {
   answeredBytes: number;
 }
 
-export type Connections = ReturnType<typeof watchConnections>;
-
-/** From now on, and until the server is closed. `maxUnanswered` is read for each request, since it may change. */
-export function watchConnections(server: Server, maxUnanswered: () => number) {
+/**
+ * From now on, and until the server is closed. `maxUnanswered` is read for each request, since it may change. Returns
+ * what cuts connections on which no request is being answered: opened in advance, kept in reserve, forgotten, or with
+ * half a request on them. Closing would wait for them until the end, since Node then checks no time-outs.
+ */
+export function watchConnections(server: Server, maxUnanswered: () => number): () => void {
   const uses = new Map<Socket, Use>();
   server.on("connection", (socket) => {
     uses.set(socket, { answering: 0, answeredBytes: 0 });
@@ -41,11 +43,5 @@ export function watchConnections(server: Server, maxUnanswered: () => number) {
   // Node's own takes an answer for sent once all of it is written, and would cut off a client that still reads it.
   server.closeIdleConnections = () =>
     cutIf(({ bytesRead }, { answeredBytes }) => bytesRead > 0 && bytesRead === answeredBytes);
-  return {
-    /**
-     * Cuts connections on which no request is being answered: opened in advance, kept in reserve, forgotten, or with half
-     * a request on them. Closing would wait for them until the end, since Node then checks no time-outs.
-     */
-    cutSilent: () => cutIf(() => true),
-  };
+  return () => cutIf(() => true);
 }

@@ -133,8 +133,8 @@ export function createDoor(parts: DoorParts): Door {
     holdWhole(held, reply, payload);
     done(null, payload);
   });
-  const connections = watchConnections(app.server, () => terms.limits.maxPipelinedRequests);
-  const close = prepareClosing({ app, listener, connections, gateway, turns, arrivals, sockets });
+  const cutSilent = watchConnections(app.server, () => terms.limits.maxPipelinedRequests);
+  const close = prepareClosing({ app, listener, cutSilent, gateway, turns, arrivals, sockets });
   addRoutes(app, routes);
 
   return {

@@ -16,9 +16,9 @@ function createSocket() {
 
 function createServer() {
   const server = new EventEmitter() as Server;
-  const connections = watchConnections(server, () => 100);
+  const cutSilent = watchConnections(server, () => 100);
   return {
-    connections,
+    cutSilent,
     closeIdle: () => server.closeIdleConnections(),
     connect() {
       const socket = createSocket();
@@ -36,13 +36,13 @@ function createServer() {
 }
 
 test("only connections without any request or upgrade are cut off", () => {
-  const { connections, connect, ask, upgrade } = createServer();
+  const { cutSilent, connect, ask, upgrade } = createServer();
   const sockets = [connect(), connect(), connect(), connect()] as const;
   const [, asked, upgraded, closed] = sockets;
   ask(asked);
   upgrade(upgraded);
   closed.emit("close");
-  connections.cutSilent();
+  cutSilent();
   assert.deepEqual(
     sockets.map(({ isCut }) => isCut),
     [true, false, false, false],
@@ -50,14 +50,14 @@ test("only connections without any request or upgrade are cut off", () => {
 });
 
 test("a connection is cut off once all of its requests are answered, unless it is already ending", () => {
-  const { connections, connect, ask } = createServer();
+  const { cutSilent, connect, ask } = createServer();
   const [busy, answered, ending] = [connect(), connect(), connect()];
   const first = ask(busy);
   ask(busy);
   first.emit("close");
   for (const socket of [answered, ending]) ask(socket).emit("close");
   ending.writableEnded = true;
-  connections.cutSilent();
+  cutSilent();
   assert.deepEqual(
     [busy, answered, ending].map(({ isCut }) => isCut),
     [false, true, false],
