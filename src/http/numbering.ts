@@ -18,20 +18,20 @@ export function createNumbering({ after = -1, showsIds }: Numbering, turnId: str
   let next = 0;
   return (text, mustSend = false) => {
     let told = "";
-    let from = 0;
-    // JSON here has no bare newline, so an empty line ends a message.
-    for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n", from)) {
+    for (const message of toMessages(text)) {
       const number = next++;
       // The end is always sent: a caller that resumes after it must not take silence for a lost connection.
-      if (number > after || mustSend || text.startsWith(endMark, from))
-        told += (showsIds ? `id: ${name}-${number}\n` : "") + text.slice(from, end + 2);
-      from = end + 2;
+      if (number > after || mustSend || message === "data: [DONE]")
+        told += `${showsIds ? `id: ${name}-${number}\n` : ""}${message}\n\n`;
     }
     return told;
   };
 }
 
-const endMark = "data: [DONE]";
+/** The server-sent messages of a voice's text. JSON here has no bare newline, so an empty line ends a message. */
+export function toMessages(text: string): readonly string[] {
+  return text.split("\n\n").slice(0, -1);
+}
 
 /** The random end of a turn's id: enough to tell the attempts at one request apart. */
 function toName(turnId: string): string {

@@ -3,6 +3,7 @@ import { type GatewayError, toWireError } from "../../core/errors.ts";
 import type { Remark } from "../../core/ports.ts";
 import { isObject, missing, readBody, readBoolean, readChoice, unsupported } from "../../protocols/fields.ts";
 import { toRetryAfter } from "../errors.ts";
+import { toMessages } from "../numbering.ts";
 import { parseBody } from "../parse.ts";
 import type { HttpLimits } from "../settings.ts";
 import { toRemarkHeaders } from "../send.ts";
@@ -82,13 +83,10 @@ export function toSteerFailed(steer: Steer, { message, type, wireCode }: Gateway
  */
 export function toFrames(text: string, laneName: string | undefined): readonly string[] {
   const frames: string[] = [];
-  let from = 0;
   /** The number of the dropped event, for the one after it: there are no gaps. */
   let left: string | undefined;
-  // JSON here has no bare newline, so an empty line ends a message.
-  for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n", from)) {
-    const event = text.slice(text.indexOf(mark, from) + mark.length, end);
-    from = end + 2;
+  for (const message of toMessages(text)) {
+    const event = message.slice(message.indexOf(mark) + mark.length);
     if (event === "[DONE]") continue;
     if (event.startsWith(errorEvent)) {
       left = numberAtEnd.exec(event)?.[0];
