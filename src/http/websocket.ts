@@ -84,8 +84,7 @@ export function createWebSockets(current: () => Terms): WebSockets {
     },
     count: () => connections.size,
     retire() {
-      const ending = { reason: drainingError(), isAlwaysSent: false };
-      for (const connection of connections) connection.retire(ending);
+      for (const connection of connections) connection.retire(drainingError());
     },
     cut() {
       for (const connection of connections) connection.cut();

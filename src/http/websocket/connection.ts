@@ -13,15 +13,9 @@ import { createFrameWriter, type FrameWriter } from "./writer.ts";
 
 export interface Connection {
   /** Lets the running response end, then closes. */
-  retire(ending: Ending): void;
+  retire(reason: GatewayError): void;
   /** Ends it at once. */
   cut(): void;
-}
-
-interface Ending {
-  readonly reason: GatewayError;
-  /** An idle client is told too. */
-  readonly isAlwaysSent: boolean;
 }
 
 /** What is next in order: a client's frame to be answered, or the refusal of one that had no room. */
@@ -53,7 +47,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   /** The memory of the waiting frames and of the one being answered. */
   const frames = held.hold(owner);
   let running: AbortController | undefined;
-  let ending: Ending | undefined;
+  let ending: GatewayError | undefined;
 
   async function answerAll(): Promise<void> {
     for (let next = waiting.shift(); next !== undefined && writer.isOpen; next = waiting.shift()) {
@@ -69,13 +63,14 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     if (ending !== undefined) closeWith(ending);
   }
 
-  function closeWith({ reason, isAlwaysSent }: Ending): void {
+  function closeWith(reason: GatewayError): void {
     if (!writer.isOpen) return;
     const unanswered = waiting.map((each) =>
       "refusal" in each ? each.refusal : toErrorFrame(reason, findLane(each.frame.text, limits)),
     );
     if (unanswered.length > 0) void writer.write(unanswered);
-    else if (isAlwaysSent) void writer.write([toErrorFrame(reason)]);
+    // An idle client is told of the end of its time, but not of the gateway's.
+    else if (reason.code !== "draining") void writer.write([toErrorFrame(reason)]);
     const isRead = hasReadAll();
     socket.close(goingAway, reason.code);
     if (!isRead) return;
@@ -84,8 +79,8 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     socket.once("close", () => clearTimeout(cut));
   }
 
-  function retire(chosen: Ending): void {
-    ending ??= chosen;
+  function retire(reason: GatewayError): void {
+    ending ??= reason;
     if (running === undefined) closeWith(ending);
   }
 
@@ -239,10 +234,9 @@ function unsteerable(): GatewayError {
   );
 }
 
-function timeIsOver(maxMinutes: number): Ending {
-  const reason = new GatewayError(
+function timeIsOver(maxMinutes: number): GatewayError {
+  return new GatewayError(
     "websocket_connection_limit_reached",
     `This connection has reached its maximum age (gateway.http.websocket.max_minutes: ${maxMinutes}). Open a new one to continue.`,
   );
-  return { reason, isAlwaysSent: true };
 }
