@@ -4,7 +4,7 @@ import { drainingError, GatewayError } from "../core/errors.ts";
 import { checkToken, opensAny, type Token } from "./auth.ts";
 import { hasBody } from "./body.ts";
 import { applyCors } from "./cors.ts";
-import { isWellFormed } from "./paths.ts";
+import { decodePath } from "./paths.ts";
 import { requireRoute, type FindRoute, isOperators } from "./router.ts";
 
 declare module "fastify" {
@@ -39,7 +39,7 @@ function checkForm({ headers, originalUrl, raw }: FastifyRequest): void {
   if (headers.host === undefined && raw.httpVersion === "1.1") {
     throw new GatewayError("malformed_http", "A request needs the header 'Host'.");
   }
-  if (!isWellFormed(originalUrl)) throw new GatewayError("malformed_http", "The URL is malformed.");
+  if (decodePath(originalUrl) === undefined) throw new GatewayError("malformed_http", "The URL is malformed.");
 }
 
 /** Whether the rate limit applies: not where the operator may look, so that an overload can still be observed. */

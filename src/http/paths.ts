@@ -7,14 +7,14 @@ export function toTarget(url = ""): string {
   return url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?]*\/?/i, "/");
 }
 
-/** Whether every `%` in a URL's path belongs to a character. */
-export function isWellFormed(url: string): boolean {
-  if (!url.includes("%")) return true;
+/** The path of a target, decoded; undefined if some `%` in it belongs to no character. */
+export function decodePath(url: string): string | undefined {
+  const path = toPath(url);
+  if (!path.includes("%")) return path;
   try {
-    decodeURI(toPath(url));
-    return true;
+    return decodeURI(path);
   } catch {
-    return false;
+    return undefined;
   }
 }
 

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Endpoint } from "./auth.ts";
-import { toPath, toRouteUrl } from "./paths.ts";
+import { decodePath, toPath, toRouteUrl } from "./paths.ts";
 import { asksForWebSocket } from "./websocket.ts";
 
 declare module "fastify" {
@@ -56,18 +56,10 @@ export function createFindRoute(routes: readonly Route[]): FindRoute {
     return { route, form: new RegExp(`^${pattern}$`, "s") };
   });
   return (path) => {
-    const url = decode(toRouteUrl(path));
-    return known.find(({ form }) => form.test(url))?.route;
+    const url = toRouteUrl(path);
+    const name = decodePath(url) ?? url;
+    return known.find(({ form }) => form.test(name))?.route;
   };
-}
-
-/** What cannot be decoded is no name of ours. */
-function decode(url: string): string {
-  try {
-    return decodeURI(url);
-  } catch {
-    return url;
-  }
 }
 
 /** The route of a request; refuses it if none takes it: its path allows only other methods, or is unknown. */

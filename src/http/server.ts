@@ -5,7 +5,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { GatewayError } from "../core/errors.ts";
 import { answerMalformed, answerTunnel } from "./errors.ts";
 import type { Journal } from "./journal.ts";
-import { isWellFormed, toRouteUrl } from "./paths.ts";
+import { decodePath, toRouteUrl } from "./paths.ts";
 
 export interface ServerParts {
   readonly headersTimeoutMs: number;
@@ -42,7 +42,7 @@ export function createServer(parts: ServerParts): FastifyInstance {
     forceCloseConnections: "idle",
     return503OnClosing: false,
     // One that cannot be decoded leads nowhere, and is refused at admission.
-    rewriteUrl: ({ url = "" }) => (isWellFormed(url) ? toRouteUrl(url) : "/"),
+    rewriteUrl: ({ url = "" }) => (decodePath(url) === undefined ? "/" : toRouteUrl(url)),
     genReqId: newRequestId,
     clientErrorHandler: (error, socket) => refuse(socket, (id) => answerMalformed(error, socket, id)),
   });
