@@ -17,91 +17,80 @@ import {
   toListedItem,
   unknownItem,
 } from "../protocols/responses/listing.ts";
-import type { Seal } from "../protocols/responses/seal.ts";
 import { workOnBody } from "./body.ts";
 import { watchClient } from "./client.ts";
 
 /** `POST /v1/conversations`; needs no body. */
 export async function createConversation(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const { terms, token } = request;
+  const { conversations, owner, seal } = readCaller(request);
   const create = async (body: unknown) => {
-    const { metadata, items } = readNewConversation(body, sealOf(request));
-    const addition = { turnId: terms.newTurnId(), items };
-    return toWireConversation(await terms.gateway.conversations.create(token.owner, metadata, addition));
+    const { metadata, items } = readNewConversation(body, seal);
+    const addition = { turnId: request.terms.newTurnId(), items };
+    return toWireConversation(await conversations.create(owner, metadata, addition));
   };
   return workOnBody(reply, create, {});
 }
 
 /** `GET /v1/conversations/{id}` */
 export async function retrieveConversation(request: FastifyRequest): Promise<unknown> {
-  return toWireConversation(await request.terms.gateway.conversations.read(request.token.owner, readId(request)));
+  const { conversations, owner, id } = readAsked(request);
+  return toWireConversation(await conversations.read(owner, id));
 }
 
 /** `POST /v1/conversations/{id}` */
 export async function updateConversation(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const id = readId(request);
-  return workOnBody(reply, async (body) => {
-    const metadata = readNewMetadata(body);
-    return toWireConversation(await request.terms.gateway.conversations.update(request.token.owner, id, metadata));
-  });
+  const { conversations, owner, id } = readAsked(request);
+  return workOnBody(reply, async (body) =>
+    toWireConversation(await conversations.update(owner, id, readNewMetadata(body))),
+  );
 }
 
 /** `DELETE /v1/conversations/{id}`: with all that was said in it. */
 export async function deleteConversation(request: FastifyRequest): Promise<unknown> {
-  const id = readId(request);
-  await request.terms.gateway.conversations.delete(request.token.owner, id);
+  const { conversations, owner, id } = readAsked(request);
+  await conversations.delete(owner, id);
   return toDeletedConversation(id);
 }
 
 /** `GET /v1/conversations/{id}/items` */
 export async function listItems(request: FastifyRequest): Promise<unknown> {
-  const id = readId(request);
-  const query = readPageQuery(readQuery(request));
-  return toItemPage(await request.terms.gateway.conversations.places(request.token.owner, id), query, sealOf(request));
+  const { conversations, owner, id, query, seal } = readAsked(request);
+  const page = readPageQuery(query);
+  return toItemPage(await conversations.places(owner, id), page, seal);
 }
 
 /** `POST /v1/conversations/{id}/items`; waits for the conversation's running turn. */
 export async function createItems(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const id = readId(request);
+  const { conversations, owner, id, query, seal } = readAsked(request);
   return workOnBody(reply, async (body, signal) => {
-    const seal = sealOf(request);
     const addition = { turnId: request.terms.newTurnId(), items: readNewItems(body, seal) };
-    const added = await request.terms.gateway.conversations.append(request.token.owner, id, addition, signal);
-    return toItemList(added, { seal, showsSeals: showsSeals(readQuery(request)) });
+    const added = await conversations.append(owner, id, addition, signal);
+    return toItemList(added, { seal, showsSeals: showsSeals(query) });
   });
 }
 
 /** `GET /v1/conversations/{id}/items/{item}` */
 export async function retrieveItem(request: FastifyRequest): Promise<unknown> {
-  const places = await request.terms.gateway.conversations.places(request.token.owner, readId(request));
-  const sealing = { seal: sealOf(request), showsSeals: showsSeals(readQuery(request)) };
-  return toListedItem(findListed(places, readItemId(request)), sealing);
+  const { conversations, owner, id, itemId, query, seal } = readAsked(request);
+  const place = findListed(await conversations.places(owner, id), itemId);
+  return toListedItem(place, { seal, showsSeals: showsSeals(query) });
 }
 
 /** `DELETE /v1/conversations/{id}/items/{item}`; answers with the conversation. */
 export async function deleteItem(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const { owner } = request.token;
-  const id = readId(request);
-  const itemId = readItemId(request);
-  const place = findListed(await request.terms.gateway.conversations.places(owner, id), itemId);
+  const { conversations, owner, id, itemId } = readAsked(request);
+  const place = findListed(await conversations.places(owner, id), itemId);
   const { signal } = watchClient(reply.raw);
-  const conversation = await request.terms.gateway.conversations.removeItem(owner, id, place, signal);
-  return toWireConversation(conversation ?? unknownItem(itemId));
+  return toWireConversation((await conversations.removeItem(owner, id, place, signal)) ?? unknownItem(itemId));
 }
 
-function sealOf({ terms, token }: FastifyRequest): Seal {
-  return terms.protocols.responses.sealOf(token.owner);
+function readCaller({ terms, token: { owner } }: FastifyRequest) {
+  return { conversations: terms.gateway.conversations, owner, seal: terms.protocols.responses.sealOf(owner) };
 }
 
-function readId(request: FastifyRequest): string {
-  const { id } = request.params as { readonly id: string };
-  return checkConversationId(id, "conversation_id");
-}
-
-function readItemId(request: FastifyRequest): string {
-  return (request.params as { readonly item: string }).item;
-}
-
-function readQuery(request: FastifyRequest): Readonly<Record<string, unknown>> {
-  return request.query as Readonly<Record<string, unknown>>;
+/** Who asks about which conversation, or about which item of it. */
+function readAsked(request: FastifyRequest) {
+  const { id, item: itemId } = request.params as { readonly id: string; readonly item: string };
+  const query = request.query as Readonly<Record<string, unknown>>;
+  return { ...readCaller(request), id: checkConversationId(id, "conversation_id"), itemId, query };
 }
