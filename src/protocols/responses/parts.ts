@@ -21,25 +21,19 @@ export interface ItemParts {
 /** The parts of a message or of reasoning. */
 export function createParts(say: Say, itemId: string, outputIndex: number): ItemParts {
   // Raw reasoning may continue after a summary section, so content and summary each have their own open part.
-  let content: OpenPart | undefined;
-  let summary: OpenPart | undefined;
+  const open: { content?: OpenPart; summary?: OpenPart } = {};
 
   return {
     accept(delta) {
       if (delta.kind === "arguments" || delta.kind === "extra") return "";
-      if (delta.kind === "annotation") return content?.annotate(delta.annotation) ?? "";
-      let said = "";
-      let open = delta.kind === "summary" ? summary : content;
-      if (open?.number !== delta.part) {
-        said += open?.close() ?? "";
-        open = openPart(say, delta.kind, delta.part, itemId, outputIndex);
-        if (delta.kind === "summary") summary = open;
-        else content = open;
-        said += open.begin();
-      }
-      return said + open.accept(delta);
+      if (delta.kind === "annotation") return open.content?.annotate(delta.annotation) ?? "";
+      const side = delta.kind === "summary" ? "summary" : "content";
+      const before = open[side];
+      if (before?.number === delta.part) return before.accept(delta);
+      const part = (open[side] = openPart(say, delta.kind, delta.part, itemId, outputIndex));
+      return (before?.close() ?? "") + part.begin() + part.accept(delta);
     },
-    close: () => (summary?.close() ?? "") + (content?.close() ?? ""),
+    close: () => (open.summary?.close() ?? "") + (open.content?.close() ?? ""),
   };
 }
 
