@@ -15,12 +15,7 @@ export function checkConversationId(id: string, param: string): string {
 }
 
 /** What a new conversation contains; both are optional. */
-export interface NewConversation {
-  readonly metadata: Metadata;
-  readonly items: readonly (Item | Reference)[];
-}
-
-export function readNewConversation(body: unknown, seal: Seal): NewConversation {
+export function readNewConversation(body: unknown, seal: Seal) {
   const fields = readBody(body);
   return {
     metadata: readMetadata(fields, "metadata") ?? {},
@@ -36,7 +31,7 @@ export function readNewMetadata(body: unknown): Metadata {
 }
 
 /** The items to add to a conversation. */
-export function readNewItems(body: unknown, seal: Seal): NewConversation["items"] {
+export function readNewItems(body: unknown, seal: Seal): readonly (Item | Reference)[] {
   return readItems(readBody(body), "items", seal) ?? missing("items");
 }
 
