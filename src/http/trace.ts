@@ -42,11 +42,10 @@ export function readTrace({ traceparent, tracestate }: IncomingHttpHeaders): Tra
 
 /** The id that all spans of a trace share. */
 export function traceIdOf(trace: Trace | undefined): string | undefined {
-  return trace?.parent.slice("00-".length, "00-".length + traceIdLength);
+  return trace?.parent.split("-")[1];
 }
 
 /** Version, trace id, span id and flags; an id of zeros is invalid. */
 const form = /^(?!ff)[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}$/;
-const traceIdLength = 32;
 /** What everybody should propagate. */
 const maxStateLength = 512;
