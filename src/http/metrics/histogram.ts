@@ -22,11 +22,8 @@ export function createHistogram(bounds: readonly number[]): Histogram {
     observe(milliseconds) {
       const seconds = milliseconds / 1000;
       sum += seconds;
-      let index = 0;
-      for (const bound of bounds) {
-        if (seconds <= bound) break;
-        index++;
-      }
+      const found = bounds.findIndex((bound) => seconds <= bound);
+      const index = found === -1 ? bounds.length : found;
       counts[index] = (counts[index] ?? 0) + 1;
     },
   };
