@@ -1,4 +1,4 @@
-/** Counts something for each owner: turns, connections or bytes. Owners that have none take no memory. */
+/** Counts something for each owner: turns or bytes. Owners that have none take no memory. */
 export interface Tally {
   readonly total: number;
   of(owner: string): number;

@@ -6,7 +6,6 @@ import type * as ws from "ws";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Token } from "./auth.ts";
 import { toRouteUrl } from "./paths.ts";
-import { createTally } from "./tally.ts";
 import type { Terms } from "./terms.ts";
 import { type Connection, openConnection } from "./websocket/connection.ts";
 import { switchedOff } from "./websocket/turn.ts";
@@ -31,8 +30,8 @@ const path = "/v1/responses";
 
 /** `current` is read for every connection and every turn, since it may change. */
 export function createWebSockets(current: () => Terms): WebSockets {
-  const connections = new Set<Connection>();
-  const owners = createTally();
+  /** The owner of each. */
+  const connections = new Map<Connection, string>();
   /** What clients have sent after the requests that are upgrades. */
   const heads = new WeakMap<IncomingMessage, Buffer>();
 
@@ -51,7 +50,7 @@ export function createWebSockets(current: () => Terms): WebSockets {
         { retryAfterSeconds: 5 },
       );
     }
-    checkShare(token, owners.of(token.owner));
+    checkShare(token, [...connections.values()].filter((owner) => owner === token.owner).length);
   }
 
   return {
@@ -72,22 +71,17 @@ export function createWebSockets(current: () => Terms): WebSockets {
         // On a protocol violation, the library closes with the right code before it emits this.
         socket.on("error", () => {});
         const connection = openConnection(current, socket, request);
-        const { owner } = request.token;
-        connections.add(connection);
-        owners.add(owner, 1);
-        socket.once("close", () => {
-          connections.delete(connection);
-          owners.add(owner, -1);
-        });
+        connections.set(connection, request.token.owner);
+        socket.once("close", () => connections.delete(connection));
       });
       reply.hijack();
     },
     count: () => connections.size,
     retire() {
-      for (const connection of connections) connection.retire(drainingError());
+      for (const connection of connections.keys()) connection.retire(drainingError());
     },
     cut() {
-      for (const connection of connections) connection.cut();
+      for (const connection of connections.keys()) connection.cut();
     },
   };
 }
