@@ -7,21 +7,16 @@ import type { HttpLimits } from "./settings.ts";
 /** A body's text, parsed. */
 export interface ParsedBody {
   readonly value: unknown;
-  /** About how much memory its parts take beside their text; 0 for a short body. */
+  /** About how much memory its parts take beside their text. */
   readonly partBytes: number;
 }
 
-/** Parses a body's text. A long text is scanned before it is parsed, since a few bytes can be a whole object. */
+/** Parses a body's text. It is scanned before it is parsed, since a few bytes can be a whole object. */
 export function parseBody(text: string, { maxJsonDepth }: Pick<HttpLimits, "maxJsonDepth">): ParsedBody {
-  const isLong = text.length > maxWalked;
-  const partBytes = isLong ? checkShape(text, maxJsonDepth) : 0;
-  const value = parseJson(text);
-  if (!isLong && isDeeper(value, maxJsonDepth)) throw tooDeep(maxJsonDepth);
-  return { value, partBytes };
+  const partBytes = checkShape(text, maxJsonDepth);
+  return { value: parseJson(text), partBytes };
 }
 
-/** A shorter text has too few brackets to cost much, and walking its values is faster than scanning its text. */
-const maxWalked = 64 * 1024;
 /** Each takes memory, however short its text; real requests have far fewer. */
 const maxContainers = 1_000_000;
 const bytesPerContainer = 64;
@@ -46,13 +41,6 @@ function parseJson(text: string): unknown {
     if (text.trim() === "") throw new GatewayError("invalid_json", "The request body is empty; send a JSON object.");
     throw new GatewayError("invalid_json", `The request body is not valid JSON: ${findJsonError(text)}.`);
   }
-}
-
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  if (levels === 0) return true;
-  for (const part of Array.isArray(value) ? value : Object.values(value)) if (isDeeper(part, levels - 1)) return true;
-  return false;
 }
 
 function tooDeep(maxJsonDepth: number): GatewayError {
