@@ -1,6 +1,7 @@
 /** What a kind of adapter provides: the schema of its options, which every start reads, and how to create one. */
 import type { Adapter } from "../core/ports.ts";
 import type { Complete, ObjectSchema } from "../core/schema.ts";
+import type { Turn } from "../core/turn.ts";
 
 /** A kind in the table: its options are there at once, its code is loaded only when needed. */
 export interface AdapterType {
@@ -36,17 +37,17 @@ export const answerTimeouts = {
   ),
 } as const;
 
-/** The same in our words. `totalMs` is for an answer that is not streamed. */
+/** The same in our words, for one turn. */
 export interface AnswerLimits {
   readonly firstByteMs: number;
   readonly idleMs: number;
-  readonly totalMs: number;
+  /** Absent: the answer is streamed, and takes as long as it takes. */
+  readonly totalMs?: number | undefined;
 }
 
-export function toLimits(chosen: Readonly<Record<keyof typeof answerTimeouts, number>>): AnswerLimits {
-  return {
-    firstByteMs: chosen.first_byte_timeout_ms,
-    idleMs: chosen.idle_timeout_ms,
-    totalMs: chosen.total_timeout_ms,
-  };
+export type LimitsOf = (turn: Turn) => AnswerLimits;
+
+export function toLimits(chosen: Readonly<Record<keyof typeof answerTimeouts, number>>): LimitsOf {
+  const { first_byte_timeout_ms: firstByteMs, idle_timeout_ms: idleMs, total_timeout_ms: totalMs } = chosen;
+  return ({ stream }) => ({ firstByteMs, idleMs, totalMs: stream ? undefined : totalMs });
 }

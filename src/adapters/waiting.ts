@@ -1,26 +1,15 @@
 /** Waits for code of others only as long as the caller stays and the limits allow, whether or not it notices an abort. */
 import { callerLeft, type GatewayError } from "../core/errors.ts";
-import { createWatch, type Limit, type Watch } from "./watch.ts";
+import type { AnswerLimits } from "./type.ts";
+import { createWatch, type Limit } from "./watch.ts";
 
-export interface Waiting {
-  /** Its limits; a passed one ends the waiting. */
-  readonly watch: Watch;
-  /** For the code of others: aborted when the waiting has ended. */
-  readonly signal: AbortSignal;
-  /** Resolves like `pending`; rejects as soon as the waiting ends. */
-  for<Value>(pending: Value | PromiseLike<Value>): Promise<Value>;
-  /** Why it has ended, if it has. */
-  why(): GatewayError | undefined;
-  /** The caller's signal no longer matters. */
-  leave(): void;
-  abort(): void;
-}
-
-export function createWaiting(
+/** The steps of others' code, one by one; the limits count only while one is awaited. `start` gets a signal to stop. */
+export async function* pullSteps<Step>(
+  start: (signal: AbortSignal) => AsyncIterator<Step>,
+  limits: AnswerLimits,
   caller: AbortSignal,
-  totalMs: number | undefined,
   toLateness: (limit: Limit, limitMs: number) => GatewayError,
-): Waiting {
+): AsyncGenerator<Step, void, void> {
   if (caller.aborted) throw callerLeft();
   const inner = new AbortController();
   let why: GatewayError | undefined;
@@ -32,21 +21,49 @@ export function createWaiting(
     inner.abort();
   }
 
-  const watch = createWatch(totalMs, (limit, limitMs) => end(toLateness(limit, limitMs)));
+  /** One promise per step: a race against one for the whole answer would retain every step until its end. */
+  function unlessEnded<Value>(pending: PromiseLike<Value>): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      interrupt = reject;
+      Promise.resolve(pending).then(resolve, reject);
+      if (why !== undefined) reject(why);
+    });
+  }
+
+  const watch = createWatch(limits.totalMs, (limit, limitMs) => end(toLateness(limit, limitMs)));
   const leave = () => end(callerLeft());
   caller.addEventListener("abort", leave);
-  return {
-    watch,
-    signal: inner.signal,
-    /** One promise per step: a race against one for the whole answer would retain every step until its end. */
-    for: (pending) =>
-      new Promise((resolve, reject) => {
-        interrupt = reject;
-        Promise.resolve(pending).then(resolve, reject);
-        if (why !== undefined) reject(why);
-      }),
-    why: () => why,
-    leave: () => caller.removeEventListener("abort", leave),
-    abort: () => inner.abort(),
-  };
+  let steps: AsyncIterator<Step> | undefined;
+  try {
+    steps = start(inner.signal);
+    watch.enter("first_byte", limits.firstByteMs);
+    for (;;) {
+      const step = await unlessEnded(steps.next());
+      if (step.done === true) {
+        steps = undefined;
+        return;
+      }
+      watch.rest();
+      yield step.value;
+      watch.enter("idle", limits.idleMs);
+    }
+  } catch (thrown) {
+    throw why ?? thrown;
+  } finally {
+    watch.stop();
+    caller.removeEventListener("abort", leave);
+    if (steps !== undefined) {
+      inner.abort();
+      void dismiss(steps);
+    }
+  }
+}
+
+/** Nobody waits for its cleanup: it may hang, and nobody is left to hear what it throws. */
+async function dismiss(steps: AsyncIterator<unknown>): Promise<void> {
+  try {
+    await steps.return?.();
+  } catch {
+    // See above.
+  }
 }

@@ -7,6 +7,7 @@ import { test, type TestContext } from "node:test";
 import { inspect } from "node:util";
 import { adapterOptions } from "../../src/adapters/index.ts";
 import { guardAdapter } from "../../src/adapters/module/guard.ts";
+import { toLimits } from "../../src/adapters/type.ts";
 import { createModule } from "./made.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
@@ -274,6 +275,10 @@ const lateAnswers = [
   },
 ] as const;
 
+function limitsOf(firstByteMs: number, idleMs: number, totalMs: number) {
+  return toLimits({ first_byte_timeout_ms: firstByteMs, idle_timeout_ms: idleMs, total_timeout_ms: totalMs });
+}
+
 for (const { limit, stream, texts, says } of lateAnswers) {
   test(`a module that exceeds the ${limit} timeout is aborted and not waited for`, async () => {
     const stopped = Promise.withResolvers<void>();
@@ -284,7 +289,7 @@ for (const { limit, stream, texts, says } of lateAnswers) {
         await new Promise(() => {});
       },
     };
-    const adapter = guardAdapter(stuck, { firstByteMs: 30, idleMs: 40, totalMs: 50 });
+    const adapter = guardAdapter(stuck, limitsOf(30, 40, 50));
     const received: unknown[] = [];
     const late = (async () => {
       for await (const batch of adapter.stream({ ...turn, stream }, new AbortController().signal))
@@ -304,7 +309,7 @@ test("the time that a caller takes to read does not count as the module's silenc
     yield [{ type: "text" as const, text: "one" }];
     yield [{ type: "text" as const, text: "two" }];
   };
-  const adapter = guardAdapter({ stream }, { firstByteMs: 20, idleMs: 20, totalMs: 20 });
+  const adapter = guardAdapter({ stream }, limitsOf(20, 20, 20));
   let received = 0;
   for await (const batch of adapter.stream({ ...turn, stream: true }, new AbortController().signal)) {
     received += batch.length;

@@ -6,8 +6,11 @@ import type { Adapter } from "../../core/ports.ts";
 import type { Complete } from "../../core/schema.ts";
 import { createIsCustom } from "../custom.ts";
 import { defineAdapter, toLimits } from "../type.ts";
+import { toLateness } from "../http/failure.ts";
 import { createReach } from "../media/reach.ts";
 import { toTraceHeaders } from "../trace.ts";
+import { pullSteps } from "../waiting.ts";
+import type { Limit } from "../watch.ts";
 import { createSecretScrubber, toFailure } from "./failure.ts";
 import { fetchFiles, type MediaRules } from "./media.ts";
 import { readParts } from "./parts.ts";
@@ -30,7 +33,8 @@ export function createAiSdk(
   const scrub = createSecretScrubber(own, environment);
   // It was parsed from JSON; the provider checks its own part.
   const providerOptions = (chosen.provider_options ?? {}) as SharedV3ProviderOptions;
-  const limits = toLimits(chosen);
+  const limitsOf = toLimits(chosen);
+  const explainDelay = (limit: Limit, limitMs: number) => toLateness(limit, limitMs, packageName);
   const media = toMediaRules(chosen);
   const explain = (thrown: unknown) => toFailure(thrown, packageName, scrub);
 
@@ -38,7 +42,6 @@ export function createAiSdk(
     async *stream(turn, signal, tell) {
       const reportOmission = (what: string) => tell?.({ type: "left-out", what });
       const reply = createReplyReader({ isCustom: createIsCustom(turn.settings.tools), reportOmission });
-      const totalMs = turn.stream ? undefined : limits.totalMs;
       const open = async (abortSignal: AbortSignal) => {
         const model = await makeModel(turn.model);
         const call = writeRequest(turn, model, providerOptions, reportOmission, media);
@@ -47,7 +50,7 @@ export function createAiSdk(
         return model.doStream(toVersion({ ...call, ...traced, prompt, abortSignal }, model.specificationVersion));
       };
       try {
-        for await (const parts of readParts(open, { ...limits, totalMs, address: packageName }, signal)) {
+        for await (const parts of pullSteps((inner) => readParts(open, inner), limitsOf(turn), signal, explainDelay)) {
           const deltas: Delta[] = [];
           let failure: GatewayError | undefined;
           try {

@@ -1,17 +1,7 @@
-/** Pulls the parts of a model's stream, in batches, within time limits; an abort or a deadline ends it at once. */
+/** Reads the parts of a model's stream, in batches. */
 import { setImmediate as breathe } from "node:timers/promises";
-import { toLateness } from "../http/failure.ts";
-import type { AnswerLimits } from "../type.ts";
-import { createWaiting } from "../waiting.ts";
 import { checkPart, checkStream } from "./check.ts";
 import type { StreamPart } from "./spec.ts";
-
-export interface PartLimits extends Omit<AnswerLimits, "totalMs"> {
-  /** Absent: as long as parts come. */
-  readonly totalMs: number | undefined;
-  /** How errors name the other side. */
-  readonly address: string;
-}
 
 /** The most parts in a batch, so that a burst cannot hold up other turns. */
 const maxBatchParts = 256;
@@ -21,51 +11,34 @@ const leaveMs = 1000;
 /** Ends after `finish`, or with the stream. */
 export async function* readParts(
   open: (signal: AbortSignal) => PromiseLike<{ readonly stream: ReadableStream<StreamPart> }>,
-  limits: PartLimits,
   signal: AbortSignal,
 ): AsyncGenerator<readonly StreamPart[], void, void> {
-  const { firstByteMs, idleMs, totalMs, address } = limits;
-  const waiting = createWaiting(signal, totalMs, (limit, limitMs) => toLateness(limit, limitMs, address));
-  const { watch } = waiting;
-  let reader: ReadableStreamDefaultReader<StreamPart> | undefined;
-  let isFinished = false;
-  try {
-    watch.enter("first_byte", firstByteMs);
-    reader = checkStream(await waiting.for(open(waiting.signal))).getReader();
-    let received = false;
-    let pending = read(reader);
-    while (!isFinished) {
-      let step: Step | undefined = await waiting.for(pending);
-      if (step.done) return;
-      const batch: StreamPart[] = [];
-      while (step?.done === false) {
-        const part = checkPart(step.value);
-        batch.push(part);
-        isFinished = part.type === "finish";
-        if (isFinished) break;
-        pending = read(reader);
-        step = batch.length < maxBatchParts ? await arrived(pending) : undefined;
-      }
-      // `stream-start` precedes anything from the other side.
-      received ||= batch.some((part) => part.type !== "stream-start");
-      watch.rest();
+  const reader = checkStream(await open(signal)).getReader();
+  const cancel = () => void reader.cancel().catch(() => {});
+  if (signal.aborted) cancel();
+  signal.addEventListener("abort", cancel);
+  let batch: StreamPart[] = [];
+  let pending = read(reader);
+  for (;;) {
+    // `stream-start` precedes anything from the other side.
+    const isReady = (batch.at(-1)?.type ?? "stream-start") !== "stream-start";
+    const isFull = batch.length >= maxBatchParts;
+    const step = isFull ? undefined : await (isReady ? arrived(pending) : pending);
+    if (step === undefined) {
       yield batch;
-      if (received) watch.enter("idle", idleMs);
-      else watch.enter("first_byte", firstByteMs);
+      batch = [];
+      continue;
     }
-  } catch (thrown) {
-    throw waiting.why() ?? thrown;
-  } finally {
-    waiting.leave();
-    if (isFinished && reader !== undefined) {
-      watch.enter("leave", leaveMs);
-      void drain(reader).then(() => watch.stop());
-    } else {
-      watch.stop();
-      waiting.abort();
-      reader?.cancel().catch(() => {});
+    if (step.done) break;
+    const part = checkPart(step.value);
+    batch.push(part);
+    if (part.type === "finish") {
+      void drain(reader);
+      break;
     }
+    pending = read(reader);
   }
+  yield batch;
 }
 
 type Read = ReturnType<ReadableStreamDefaultReader<StreamPart>["read"]>;
@@ -84,9 +57,12 @@ async function arrived(pending: Read): Promise<Step | undefined> {
 }
 
 async function drain(reader: ReadableStreamDefaultReader<StreamPart>): Promise<void> {
+  const timer = setTimeout(() => void reader.cancel().catch(() => {}), leaveMs);
   try {
     while (!(await reader.read()).done);
   } catch {
     // Nobody listens any more.
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -23,7 +23,7 @@ export function createCommand(
   const cwd = resolve(chosen.cwd);
   const env = toEnvironment(chosen.env, chosen.set_env ?? {}, environment);
   const [program, ...rest] = checkCommand(chosen.argv, cwd, env["PATH"]);
-  const limits = { ...toLimits(chosen), maxOutputBytes: chosen.max_output_bytes };
+  const limitsOf = toLimits(chosen);
   const running = new Set<Program>();
   const killAll = () => running.forEach((one) => one.kill());
 
@@ -34,8 +34,8 @@ export function createCommand(
 
   function start(turn: Turn, launch: Omit<Launch, "cwd" | "env">, signal: AbortSignal): Program {
     if (running.size >= maxConcurrent) throw overloaded(maxConcurrent);
-    const totalMs = turn.stream ? undefined : limits.totalMs;
-    const started = startProgram({ ...launch, cwd, env }, { ...limits, totalMs }, signal);
+    const limits = { ...limitsOf(turn), maxOutputBytes: chosen.max_output_bytes };
+    const started = startProgram({ ...launch, cwd, env }, limits, signal);
     if (running.size === 0) process.on("exit", killAll);
     running.add(started);
     void started.gone.then(() => forget(started));

@@ -8,8 +8,7 @@ import type { AnswerLimits } from "../type.ts";
 import { type Limit, createWatch } from "../watch.ts";
 import { type Launch, signalGroup, spawnGroup, toLaunchFailure } from "./launch.ts";
 
-interface ProgramLimits extends Omit<AnswerLimits, "totalMs"> {
-  readonly totalMs: number | undefined;
+interface ProgramLimits extends AnswerLimits {
   readonly maxOutputBytes: number;
 }
 

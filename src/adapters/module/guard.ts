@@ -4,17 +4,17 @@ import type { Delta } from "../../core/delta.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
 import type { Turn } from "../../core/turn.ts";
-import type { AnswerLimits } from "../type.ts";
-import { createWaiting } from "../waiting.ts";
+import type { LimitsOf } from "../type.ts";
+import { pullSteps } from "../waiting.ts";
 import type { Limit } from "../watch.ts";
 import { reportableCodes, toLateFailure, toWholeSeconds } from "../failures.ts";
 import { isCount } from "../json.ts";
 import { checkBatch, isAbsent, unfit } from "./check.ts";
 
 /** Without limits, an answer may take any time. */
-export function guardAdapter(adapter: Adapter, limits?: AnswerLimits): Adapter {
+export function guardAdapter(adapter: Adapter, limitsOf: LimitsOf = () => unlimited): Adapter {
   return {
-    stream: (turn, signal, tell) => guardStream(adapter, turn, signal, tell, limits),
+    stream: (turn, signal, tell) => guardStream(adapter, turn, signal, tell, limitsOf),
     speaks: adapter.speaks,
     contextWindow: adapter.contextWindow && ((model) => readWindow(adapter, model)),
     countTokens: guardCall(adapter.countTokens?.bind(adapter), isCount, "countTokens must return a number of tokens"),
@@ -22,6 +22,8 @@ export function guardAdapter(adapter: Adapter, limits?: AnswerLimits): Adapter {
     close: adapter.close && (async () => inTime(adapter.close?.(), "close")),
   };
 }
+
+const unlimited = { firstByteMs: Infinity, idleMs: Infinity } as const;
 
 /** Reloads, shutdowns and lists of models wait for it, so the wait must be bounded. */
 const timeoutMs = 5_000;
@@ -54,45 +56,21 @@ async function* guardStream(
   turn: Turn,
   signal: AbortSignal,
   tell: Tell | undefined,
-  limits: AnswerLimits | undefined,
+  limitsOf: LimitsOf,
 ): AsyncGenerator<readonly Delta[], void, void> {
-  const { firstByteMs = Infinity, idleMs = Infinity, totalMs } = limits ?? {};
-  const waiting = createWaiting(signal, turn.stream ? undefined : totalMs, toLateness);
-  let batches: AsyncIterator<unknown> | undefined;
+  const start = (inner: AbortSignal) => iterate(adapter.stream(turn, inner, tell));
   try {
-    batches = iterate(adapter.stream(turn, waiting.signal, tell));
-    waiting.watch.enter("first_byte", firstByteMs);
-    for (;;) {
-      const next = await waiting.for(batches.next());
-      if (next.done === true) {
-        batches = undefined;
-        return;
-      }
-      waiting.watch.rest();
-      yield checkBatch(next.value, turn.settings.choices);
-      waiting.watch.enter("idle", idleMs);
+    for await (const batch of pullSteps(start, limitsOf(turn), signal, toLateness)) {
+      yield checkBatch(batch, turn.settings.choices);
     }
   } catch (thrown) {
-    throw waiting.why() ?? toFailure(thrown);
-  } finally {
-    waiting.watch.stop();
-    waiting.leave();
-    if (batches !== undefined) void dismiss(batches);
+    throw toFailure(thrown);
   }
 }
 
 function toLateness(limit: Limit, limitMs: number): GatewayError {
   const what = limit === "total" ? "did not finish its answer" : "produced nothing";
   return toLateFailure(`Timed out: the adapter's module ${what}`, limit, limitMs);
-}
-
-/** Nobody waits for its cleanup: it may hang, and nobody is left to hear what it throws. */
-async function dismiss(batches: AsyncIterator<unknown>): Promise<void> {
-  try {
-    await batches.return?.();
-  } catch {
-    // See above.
-  }
 }
 
 function iterate(stream: AsyncIterable<unknown>): AsyncIterator<unknown> {
