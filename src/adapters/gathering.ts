@@ -1,54 +1,36 @@
-/** Joins pieces of bytes; tiny ones share a buffer, as a list of them would take a hundred times their size. */
+/** Joins pieces of bytes in a buffer that grows, as a list of tiny ones would take a hundred times their size. */
 
 export interface Gathering {
   /** In bytes. */
   size(): number;
   add(piece: Buffer): void;
-  /** Everything so far, followed by `last`; gathering then starts over. */
-  take(last?: Buffer): Buffer;
+  /** Everything so far; gathering then starts over. */
+  take(): Buffer;
 }
 
-/** Larger pieces have their own place in the list. */
-const tinyBytes = 1024;
-const roomBytes = 4 * tinyBytes;
 const nothing = Buffer.alloc(0);
 
 export function createGathering(): Gathering {
-  let pieces: Buffer[] = [];
-  let size = 0;
   let room: Buffer = nothing;
-  let filled = 0;
-
-  /** Adds the tiny pieces so far to the list. */
-  function settle(): void {
-    if (filled === 0) return;
-    pieces.push(room.subarray(0, filled));
-    room = room.subarray(filled);
-    filled = 0;
-  }
-
+  let size = 0;
   return {
     size: () => size,
     add(piece) {
-      size += piece.length;
+      const end = size + piece.length;
       // The first is often the only one, so it is not copied.
-      if (piece.length > tinyBytes || pieces.length === 0) {
-        settle();
-        pieces.push(piece);
-        return;
+      if (size === 0) room = piece;
+      else {
+        if (end > room.length) {
+          const larger = Buffer.allocUnsafe(Math.max(end, 2 * room.length));
+          room.copy(larger, 0, 0, size);
+          room = larger;
+        }
+        piece.copy(room, size);
       }
-      if (filled + piece.length > room.length) {
-        settle();
-        room = Buffer.allocUnsafe(roomBytes);
-      }
-      piece.copy(room, filled);
-      filled += piece.length;
+      size = end;
     },
-    take(last = nothing) {
-      settle();
-      if (last.length > 0) pieces.push(last);
-      const whole = pieces.length > 1 ? Buffer.concat(pieces) : (pieces[0] ?? nothing);
-      pieces = [];
+    take() {
+      const whole = size === room.length ? room : room.subarray(0, size);
       room = nothing;
       size = 0;
       return whole;

@@ -77,7 +77,8 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
         lineEnd ??= findLineEnd(buffer);
         const cut = lineEnd === undefined ? 0 : buffer.lastIndexOf(lineEnd) + 1;
         if (cut > 0) {
-          readLines(toText(tail.take(buffer.subarray(0, cut))), events);
+          tail.add(buffer.subarray(0, cut));
+          readLines(toText(tail.take()), events);
           hasBegun = true;
         }
         if (cut < buffer.length) tail.add(buffer.subarray(cut));
