@@ -71,12 +71,10 @@ function describeSchema(schema: Schema): string {
   if (title !== undefined) return title;
   if (anyOf !== undefined) return anyOf.map(describeSchema).join(" or ");
   if (choices !== undefined) return choices.map((choice) => JSON.stringify(choice)).join(", ");
-  if (schema.const !== undefined) return JSON.stringify(schema.const);
   return type === undefined ? "anything" : kinds[type].describe(schema);
 }
 
 function isFitting(schema: Schema, value: unknown): boolean {
-  if (schema.const !== undefined && value !== schema.const) return false;
   if (schema.enum !== undefined && !schema.enum.includes(value)) return false;
   return schema.type === undefined || kinds[schema.type].fits(value, schema);
 }

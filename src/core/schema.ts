@@ -14,7 +14,6 @@ export interface Schema {
   readonly items?: Schema;
   readonly anyOf?: readonly Schema[];
   readonly enum?: readonly unknown[];
-  readonly const?: unknown;
   /** Every integer has one. */
   readonly minimum?: number;
   readonly maximum?: number;
@@ -37,23 +36,21 @@ export type Complete<S> = ValueOf<S, "complete">;
 
 type State = "written" | "complete";
 
-type ValueOf<S, In extends State> = S extends { readonly const: infer Value }
+type ValueOf<S, In extends State> = S extends { readonly enum: readonly (infer Value)[] }
   ? Value
-  : S extends { readonly enum: readonly (infer Value)[] }
-    ? Value
-    : S extends { readonly anyOf: readonly (infer Choice)[] }
-      ? Choice extends unknown
-        ? ValueOf<Choice, In>
-        : never
-      : S extends { readonly properties: infer Properties }
-        ? ObjectOf<Properties, PresentKeys<S, Properties, In>, In>
-        : S extends { readonly patternProperties: Readonly<Record<string, infer Each>> }
-          ? Record<string, ValueOf<Each, In>>
-          : S extends { readonly items: infer Each }
-            ? ValueOf<Each, In>[]
-            : S extends { readonly type: keyof Scalars }
-              ? Scalars[S["type"]]
-              : unknown;
+  : S extends { readonly anyOf: readonly (infer Choice)[] }
+    ? Choice extends unknown
+      ? ValueOf<Choice, In>
+      : never
+    : S extends { readonly properties: infer Properties }
+      ? ObjectOf<Properties, PresentKeys<S, Properties, In>, In>
+      : S extends { readonly patternProperties: Readonly<Record<string, infer Each>> }
+        ? Record<string, ValueOf<Each, In>>
+        : S extends { readonly items: infer Each }
+          ? ValueOf<Each, In>[]
+          : S extends { readonly type: keyof Scalars }
+            ? Scalars[S["type"]]
+            : unknown;
 
 interface Scalars {
   readonly string: string;

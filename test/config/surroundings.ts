@@ -9,7 +9,7 @@ export const adapterOptions = {
     base_url: Type.String({ default: "https://api.openai.com/v1" }),
     api_key: Type.Optional(Type.String()),
     headers: Type.Record(Type.String(), Type.String(), { default: {} }),
-    proxy: Type.Optional(Type.Union([Type.String(), Type.Literal(false)])),
+    proxy: Type.Optional(Type.Union([Type.String(), Type.Boolean({ enum: [false] })])),
   }),
 };
 

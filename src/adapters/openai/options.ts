@@ -17,10 +17,7 @@ export const options = {
         "optionally followed by a colon and a path (unix:/run/model.sock:/v1). No user or password: use api_key or headers.",
     },
     wire: {
-      anyOf: [
-        { type: "string", const: "chat" },
-        { type: "string", const: "responses" },
-      ],
+      enum: ["chat", "responses"],
       default: "chat",
       description:
         "The wire protocol of the server: chat (POST /chat/completions) or responses (POST /responses). " +
@@ -34,29 +31,20 @@ export const options = {
         "Some models that call tools require it; most servers reject the field.",
     },
     custom_tools: {
-      anyOf: [
-        { type: "string", const: "custom" },
-        { type: "string", const: "function" },
-      ],
+      enum: ["custom", "function"],
       default: "custom",
       description:
         "How tools that take free text are offered on the chat wire: unchanged (custom), or as functions with one string " +
         "(function), for servers without custom tools. Callers see no difference.",
     },
     max_tokens_field: {
-      anyOf: [
-        { type: "string", const: "max_completion_tokens" },
-        { type: "string", const: "max_tokens" },
-      ],
+      enum: ["max_completion_tokens", "max_tokens"],
       description:
         "The field for the output limit on the chat wire, for servers that know only one of them; many know only max_tokens, " +
         "and ignore the other. Absent: a chat caller's own, and max_completion_tokens for other callers.",
     },
     developer_role: {
-      anyOf: [
-        { type: "string", const: "developer" },
-        { type: "string", const: "system" },
-      ],
+      enum: ["developer", "system"],
       description:
         "The role of developer messages on the chat wire, for servers that do not know developer. " +
         "Absent: those of chat callers unchanged, those of other callers as system.",
@@ -76,7 +64,7 @@ export const options = {
     proxy: {
       anyOf: [
         { type: "string", pattern: "^(https?|socks5?)://", title: 'a URL like "http://proxy.example.com:3128"' },
-        { type: "boolean", const: false },
+        { enum: [false] },
       ],
       description:
         "A proxy's URL, or false for none. Absent: HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment; " +

@@ -9,7 +9,7 @@ export function adapterSchema(type: string, options: ObjectSchema): Schema {
     additionalProperties: false,
     required: ["type", ...(options.required ?? [])],
     properties: {
-      type: { type: "string", const: type, description: "The kind of adapter." },
+      type: { enum: [type], description: "The kind of adapter." },
       ...adapterKeys,
       ...options.properties,
     },
