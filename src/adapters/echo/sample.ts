@@ -89,7 +89,7 @@ function createMaker(root: JsonSchema, options: SampleOptions) {
     const entries: [string, unknown][] = [];
     for (const name of chooseNames(schema, Object.keys(properties), required)) {
       const part = Object.hasOwn(properties, name) ? properties[name] : (schema.additionalProperties ?? true);
-      const [value] = take(1, make(part, references, nth, options.told.get(name)));
+      const [value] = make(part, references, nth, options.told.get(name));
       if (value !== undefined) entries.push([name, value]);
       else if (required.has(name)) return [];
     }
@@ -117,14 +117,13 @@ function createMaker(root: JsonSchema, options: SampleOptions) {
     const { heads, rest } = readItems(schema);
     const list: unknown[] = [];
     for (const part of heads.slice(0, max)) {
-      const found = schema.uniqueItems === true ? others(part, references, list, 1) : make(part, references, nth);
-      const [value] = take(1, found);
+      const [value] = schema.uniqueItems === true ? others(part, references, list, 1) : make(part, references, nth);
       if (value === undefined) break;
       list.push(value);
     }
     const wanted = Math.min(Math.max(min, isObject(rest) ? 1 : 0), max) - list.length;
     if (schema.uniqueItems === true) list.push(...others(rest, references, list, wanted, nth));
-    else for (let added = 0; added < wanted; added += 1) list.push(...take(1, make(rest, references, nth)));
+    else for (let added = 0; added < wanted; added += 1) list.push(...make(rest, references, nth).take(1));
     return list.length < min ? [] : [list];
   }
 
@@ -158,15 +157,6 @@ function createMaker(root: JsonSchema, options: SampleOptions) {
 
 function refuse(): never {
   throw new GatewayError("adapter_bad_request", "The JSON Schema is too large for the echo adapter.");
-}
-
-/** The first values, without making the others. No JSON value is undefined. */
-function take(count: number, values: Iterable<unknown>): unknown[] {
-  const taken: unknown[] = [];
-  if (count > 0) {
-    for (const value of values) if (taken.push(value) === count) break;
-  }
-  return taken;
 }
 
 /** The parts for the first items one by one, and the part for all others. */
