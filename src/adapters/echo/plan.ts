@@ -39,12 +39,9 @@ export async function planAnswer(turn: Turn): Promise<Plan> {
 function readToolOutputs(items: readonly Item[]): string | undefined {
   const talk = items.filter((item) => !isSteering(item));
   const first = talk.findLastIndex((item) => item.type !== "tool-output") + 1;
-  if (first === talk.length) return undefined;
-  const lines: string[] = [];
-  for (const item of talk.slice(first)) {
-    if (item.type === "tool-output") lines.push(`tool said: ${describeContent(item.output)}`);
-  }
-  return lines.join("\n");
+  const outputs = talk.slice(first).filter((item) => item.type === "tool-output");
+  if (outputs.length === 0) return undefined;
+  return outputs.map(({ output }) => `tool said: ${describeContent(output)}`).join("\n");
 }
 
 function lastUserText(items: readonly Item[]): string {

@@ -25,22 +25,12 @@ export function* speak(plan: Plan): Generator<Delta, void, void> {
   let said = 0;
   let reasoningTokens = 0;
   let cut = false;
-  for (const [index, utterance] of plan.utterances.entries()) {
+  for (const delta of toDeltas(plan.utterances)) {
+    cut = said === lastWord;
     if (cut) break;
-    if (utterance.type === "call") {
-      cut = said === lastWord;
-      if (cut) break;
-      yield { type: "tool-call", index, name: utterance.name, kind: utterance.kind };
-    }
-    for (const piece of utterance.type === "call" ? argumentPieces(utterance.text) : words(utterance.text)) {
-      if (said === lastWord) {
-        cut = true;
-        break;
-      }
-      said += 1;
-      if (utterance.type === "reasoning") reasoningTokens += 1;
-      yield toDelta(utterance, index, piece);
-    }
+    if (isWord(delta)) said += 1;
+    if (delta.type === "reasoning") reasoningTokens += 1;
+    yield delta;
   }
   if (failure !== undefined) return;
   yield { type: "usage", usage: { inputTokens, cachedTokens: 0, outputTokens: said, reasoningTokens } };
@@ -53,14 +43,13 @@ export function isWord(delta: Delta): boolean {
   return "text" in delta;
 }
 
-function toDelta(utterance: Utterance, index: number, text: string): Delta {
-  switch (utterance.type) {
-    case "text":
-    case "refusal":
-      return { type: utterance.type, text };
-    case "reasoning":
-      return { type: "reasoning", text, summary: utterance.summary };
-    case "call":
-      return { type: "tool-arguments", index, text };
+function* toDeltas(utterances: readonly Utterance[]): Generator<Delta, void, void> {
+  for (const [index, utterance] of utterances.entries()) {
+    if (utterance.type === "call") {
+      yield { type: "tool-call", index, name: utterance.name, kind: utterance.kind };
+      for (const text of argumentPieces(utterance.text)) yield { type: "tool-arguments", index, text };
+    } else {
+      for (const text of words(utterance.text)) yield { ...utterance, text };
+    }
   }
 }
