@@ -9,11 +9,11 @@ import type { Adapter } from "../core/ports.ts";
 import type { AdapterType } from "./type.ts";
 
 export const adapterTypes = {
-  echo: { options: echo, load: async () => (await import("./echo/index.ts")).echo },
-  openai: { options: openai, load: async () => (await import("./openai/index.ts")).openai },
-  command: { options: command, load: async () => (await import("./command/index.ts")).command },
-  module: { options: module, load: async () => (await import("./module/index.ts")).module },
-  "ai-sdk": { options: aiSdk, load: async () => (await import("./ai-sdk/index.ts")).aiSdk },
+  echo: { options: echo, load: () => import("./echo/index.ts") },
+  openai: { options: openai, load: () => import("./openai/index.ts") },
+  command: { options: command, load: () => import("./command/index.ts") },
+  module: { options: module, load: () => import("./module/index.ts") },
+  "ai-sdk": { options: aiSdk, load: () => import("./ai-sdk/index.ts") },
 } satisfies Types;
 
 type Types = Readonly<Record<string, AdapterType>>;
@@ -25,7 +25,7 @@ export async function createAdapter(chosen: AdapterChoice, configFile: string | 
   const kind = types[type];
   if (kind === undefined) throw new Error(`There is no adapter of the type '${type}'.`);
   const maker = await kind.load();
-  return maker.create(options, configFile && dirname(configFile));
+  return maker.create(options, process.env, configFile === undefined ? process.cwd() : dirname(configFile));
 }
 
 /** Loads the code of the kinds that settings name. What cannot be loaded is told where an adapter is made of it. */

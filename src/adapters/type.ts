@@ -1,6 +1,6 @@
 /** What a kind of adapter provides: the schema of its options, which every start reads, and how to create one. */
 import type { Adapter } from "../core/ports.ts";
-import type { Complete, ObjectSchema } from "../core/schema.ts";
+import type { ObjectSchema } from "../core/schema.ts";
 import type { Turn } from "../core/turn.ts";
 
 /** A kind in the table: its options are there at once, its code is loaded only when needed. */
@@ -10,17 +10,13 @@ export interface AdapterType {
   load(): Promise<AdapterMaker>;
 }
 
-export interface AdapterMaker {
-  /** `options` are validated and have their defaults. `folder` is the config file's; if absent, the current one. */
-  create(options: unknown, folder?: string): Adapter;
+interface AdapterMaker {
+  /** `options` have been validated by the schema, and have their defaults. `folder` is where packages are looked for. */
+  create(options: unknown, environment: Environment, folder: string): Adapter;
 }
 
-/** Types the validated options of `create` by their schema. */
-export function defineAdapter<Options extends ObjectSchema>(
-  create: (options: Complete<Options>, folder: string) => Adapter,
-): AdapterMaker {
-  return { create: (validated, folder = process.cwd()) => create(validated as Complete<Options>, folder) };
-}
+/** The environment's variables, read once. */
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A duration option and its default; no timer can be set for longer than `maximum`. */
 export function milliseconds(description: string, value: number) {

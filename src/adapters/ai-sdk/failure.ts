@@ -3,6 +3,7 @@ import { type ErrorCode, GatewayError } from "../../core/errors.ts";
 import { toNetworkFailure } from "../http/failure.ts";
 import { type Scrub, createScrubber, excerpt, toRefusalError, toReportedFailure, wordsOf } from "../http/refusal.ts";
 import { type JsonObject, isObject, objectAt, parseJson, textAt } from "../json.ts";
+import type { Environment } from "../type.ts";
 
 /** `address` names the other side if the error has no URL. */
 export function toFailure(thrown: unknown, address: string, scrub: Scrub): GatewayError {
@@ -31,10 +32,7 @@ function withoutRequest(thrown: Error, scrub: Scrub): Error {
 }
 
 /** Removes the secrets in the options and the environment, which a provider may quote. */
-export function createSecretScrubber(
-  options: JsonObject,
-  environment: Readonly<Record<string, string | undefined>>,
-): Scrub {
+export function createSecretScrubber(options: JsonObject, environment: Environment): Scrub {
   const secrets = Object.entries(environment).flatMap(([name, value = ""]) => (secretName.test(name) ? [value] : []));
   gather(options, false, secrets);
   return createScrubber(secrets);

@@ -5,7 +5,7 @@ import type { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
 import type { Complete } from "../../core/schema.ts";
 import { createIsCustom } from "../custom.ts";
-import { defineAdapter, toLimits } from "../type.ts";
+import { type Environment, toLimits } from "../type.ts";
 import { toLateness } from "../http/failure.ts";
 import { createReach } from "../media/reach.ts";
 import { toTraceHeaders } from "../trace.ts";
@@ -20,14 +20,7 @@ import { writeRequest } from "./request.ts";
 import { toVersion } from "./spec.ts";
 import type { options } from "./options.ts";
 
-export const aiSdk = defineAdapter<typeof options>((chosen, folder) => createAiSdk(chosen, process.env, folder));
-
-/** The same with a given environment and folder; packages are resolved from that folder. */
-export function createAiSdk(
-  chosen: Complete<typeof options>,
-  environment: Readonly<Record<string, string | undefined>>,
-  folder: string,
-): Adapter {
+export function create(chosen: Complete<typeof options>, environment: Environment, folder: string): Adapter {
   const { package: packageName, options: own = {} } = chosen;
   const makeModel = createProvider({ packageName, maker: chosen.provider, options: own, folder });
   const scrub = createSecretScrubber(own, environment);

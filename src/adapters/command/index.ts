@@ -5,20 +5,14 @@ import { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
 import type { Complete } from "../../core/schema.ts";
 import type { Turn } from "../../core/turn.ts";
-import { defineAdapter, toLimits } from "../type.ts";
+import { type Environment, toLimits } from "../type.ts";
 import type { Launch } from "./launch.ts";
 import { type Program, startProgram } from "./program.ts";
 import { createReplyReader } from "./reply.ts";
 import { fillArguments, hasPlaceholder, writeInput } from "./request.ts";
 import type { options } from "./options.ts";
 
-export const command = defineAdapter<typeof options>((chosen) => createCommand(chosen, process.env));
-
-/** The same with a given environment, which is read once. */
-export function createCommand(
-  chosen: Complete<typeof options>,
-  environment: Readonly<Record<string, string | undefined>>,
-): Adapter {
+export function create(chosen: Complete<typeof options>, environment: Environment): Adapter {
   const { input, output, max_concurrent: maxConcurrent } = chosen;
   const cwd = resolve(chosen.cwd);
   const env = toEnvironment(chosen.env, chosen.set_env ?? {}, environment);
@@ -124,7 +118,7 @@ const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "zsh", "ksh",
 function toEnvironment(
   names: readonly string[],
   fixed: Readonly<Record<string, string>>,
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
 ): Readonly<Record<string, string>> {
   const allowed = names.flatMap((name) => {
     const value = environment[name];

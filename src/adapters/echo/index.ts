@@ -2,20 +2,23 @@
 import { callerLeft } from "../../core/errors.ts";
 import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
 import type { Delta } from "../../core/delta.ts";
+import type { Adapter } from "../../core/ports.ts";
+import type { Complete } from "../../core/schema.ts";
 import type { Turn } from "../../core/turn.ts";
-import { defineAdapter } from "../type.ts";
 import { planAnswer } from "./plan.ts";
 import { isWord, speak } from "./speech.ts";
 import type { options } from "./options.ts";
 
 /** For demos, client authors and tests: no network, no clock, no chance. */
-export const echo = defineAdapter<typeof options>(({ delay_ms: delayMs }) => ({
-  stream(turn, signal, tell) {
-    if (turn.settings.topLogprobs !== undefined) tell?.({ type: "left-out", what: "logprobs" });
-    return answer(turn, delayMs, signal);
-  },
-  models: () => Promise.resolve(["echo"]),
-}));
+export function create({ delay_ms: delayMs }: Complete<typeof options>): Adapter {
+  return {
+    stream(turn, signal, tell) {
+      if (turn.settings.topLogprobs !== undefined) tell?.({ type: "left-out", what: "logprobs" });
+      return answer(turn, delayMs, signal);
+    },
+    models: () => Promise.resolve(["echo"]),
+  };
+}
 
 /**
  * Words sent together when there is no delay: enough for any talk, while a long text neither floods its reader nor

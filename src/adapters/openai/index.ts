@@ -18,7 +18,7 @@ import {
 } from "../http/upstream.ts";
 import { readStart, readWhole } from "../http/whole.ts";
 import { isCount, isObject, parseJson } from "../json.ts";
-import { defineAdapter } from "../type.ts";
+import type { Environment } from "../type.ts";
 import * as chat from "./chat/reply.ts";
 import { type ServerOptions, writeRequest as writeChatRequest } from "./chat/request.ts";
 import { toCause, toRefusal } from "./failure.ts";
@@ -57,13 +57,7 @@ const wires: Readonly<Record<Dialect, Wire>> = {
   },
 };
 
-export const openai = defineAdapter<typeof options>((chosen) => createOpenai(chosen, process.env));
-
-/** The same with a given environment, which is read once. */
-export function createOpenai(
-  chosen: Complete<typeof options>,
-  environment: Readonly<Record<string, string | undefined>>,
-): Adapter {
+export function create(chosen: Complete<typeof options>, environment: Environment): Adapter {
   const {
     base_url: baseUrl,
     wire: dialect,
