@@ -3,7 +3,10 @@ import { callerLeft, type GatewayError } from "../core/errors.ts";
 import type { AnswerLimits } from "./type.ts";
 import { createWatch, type Limit } from "./watch.ts";
 
-/** The steps of others' code, one by one; the limits count only while one is awaited. `start` gets a signal to stop. */
+/**
+ * The steps of others' code, one by one; the limits count only while one is awaited. `start` gets a signal to stop, whose
+ * reason is a `TimeoutError` if a limit has passed.
+ */
 export async function* pullSteps<Step>(
   start: (signal: AbortSignal) => AsyncIterator<Step>,
   limits: AnswerLimits,
@@ -15,10 +18,10 @@ export async function* pullSteps<Step>(
   let why: GatewayError | undefined;
   let interrupt: ((why: GatewayError) => void) | undefined;
 
-  function end(reason: GatewayError): void {
+  function end(reason: GatewayError, told?: DOMException): void {
     why ??= reason;
     interrupt?.(why);
-    inner.abort();
+    inner.abort(told);
   }
 
   /** One promise per step: a race against one for the whole answer would retain every step until its end. */
@@ -30,7 +33,9 @@ export async function* pullSteps<Step>(
     });
   }
 
-  const watch = createWatch(limits.totalMs, (limit, limitMs) => end(toLateness(limit, limitMs)));
+  const watch = createWatch(limits.totalMs, (limit, limitMs) =>
+    end(toLateness(limit, limitMs), new DOMException("The time limit has passed.", "TimeoutError")),
+  );
   const leave = () => end(callerLeft());
   caller.addEventListener("abort", leave);
   let steps: AsyncIterator<Step> | undefined;

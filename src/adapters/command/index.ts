@@ -4,8 +4,10 @@ import { basename, delimiter, resolve } from "node:path";
 import { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
 import type { Complete } from "../../core/schema.ts";
-import type { Turn } from "../../core/turn.ts";
+import { toLateFailure } from "../failures.ts";
 import { type Environment, toLimits } from "../type.ts";
+import { pullSteps } from "../waiting.ts";
+import type { Limit } from "../watch.ts";
 import type { Launch } from "./launch.ts";
 import { type Program, startProgram } from "./program.ts";
 import { createReplyReader } from "./reply.ts";
@@ -26,10 +28,9 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
     if (running.size === 0) process.off("exit", killAll);
   }
 
-  function start(turn: Turn, launch: Omit<Launch, "cwd" | "env">, signal: AbortSignal): Program {
+  function start(launch: Launch, signal: AbortSignal): Program {
     if (running.size >= maxConcurrent) throw overloaded(maxConcurrent);
-    const limits = { ...limitsOf(turn), maxOutputBytes: chosen.max_output_bytes };
-    const started = startProgram({ ...launch, cwd, env }, limits, signal);
+    const started = startProgram(launch, chosen.max_output_bytes, signal);
     if (running.size === 0) process.on("exit", killAll);
     running.add(started);
     void started.gone.then(() => forget(started));
@@ -39,22 +40,16 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
   return {
     async *stream(turn, signal, tell) {
       const argv = [program, ...fillArguments(rest, turn)] as const;
-      const started = start(turn, { argv, input: writeInput(turn, input, tell) }, signal);
-      try {
-        const reader = createReplyReader(output);
-        let bytes: Buffer | undefined;
-        do {
-          bytes = await started.pull();
-          const deltas = bytes === undefined ? reader.end() : reader.read(bytes);
-          if (deltas.length > 0) yield deltas;
-          reader.check();
-        } while (bytes !== undefined);
-        await started.finish();
-      } catch (thrown) {
-        started.dismiss();
-        throw thrown;
-      } finally {
-        started.leave();
+      const launch = { argv, cwd, env, input: writeInput(turn, input, tell) };
+      const reader = createReplyReader(output);
+      let started: Program | undefined;
+      const read = (inner: AbortSignal) => (started = start(launch, inner)).read();
+      const toLateness = (limit: Limit, limitMs: number) =>
+        toLateFailure(`The adapter's program ${missed[limit]}`, limit, limitMs, started?.toCause());
+      for await (const bytes of pullSteps(read, limitsOf(turn), signal, toLateness)) {
+        const deltas = bytes === undefined ? reader.end() : reader.read(bytes);
+        if (deltas.length > 0) yield deltas;
+        reader.check();
       }
     },
     async close() {
@@ -63,6 +58,15 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
     },
   };
 }
+
+/** What the program failed to do, by limit. */
+const missed: Record<Limit, string> = {
+  connect: "did not start",
+  first_byte: "wrote nothing",
+  idle: "went silent: it neither wrote anything nor exited",
+  total: "did not finish",
+  leave: "did not finish",
+};
 
 /** Reports what is sure to fail when the adapter is created, not at the first turn. */
 function checkCommand(

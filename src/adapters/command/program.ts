@@ -3,25 +3,14 @@ import type { ChildProcess } from "node:child_process";
 import { basename } from "node:path";
 import type { Readable } from "node:stream";
 import { callerLeft, GatewayError } from "../../core/errors.ts";
-import { toLateFailure } from "../failures.ts";
-import type { AnswerLimits } from "../type.ts";
-import { type Limit, createWatch } from "../watch.ts";
 import { type Launch, signalGroup, spawnGroup, toLaunchFailure } from "./launch.ts";
 
-interface ProgramLimits extends AnswerLimits {
-  readonly maxOutputBytes: number;
-}
-
 export interface Program {
-  /** Its output since the last pull; undefined at the end. */
-  pull(): Promise<Buffer | undefined>;
-  /** Resolves when it has succeeded; throws otherwise. */
-  finish(): Promise<void>;
-  /** Asks it to end; kills it if it does not. */
-  dismiss(): void;
-  /** Kills it at once, unless already asked to end. */
-  leave(): void;
-  /** Kills it anyway. */
+  /** Its output, read by read, and undefined at its end; then throws unless the program succeeds. */
+  read(): AsyncGenerator<Buffer | undefined, void, void>;
+  /** For the log: what it wrote to its standard error. */
+  toCause(): Error;
+  /** Kills it at once. */
   kill(): void;
   /** Resolves when it has ended, however it did. */
   readonly gone: Promise<void>;
@@ -33,14 +22,12 @@ const maxKeptErrorBytes = 2_048;
 /** How long after its end output may arrive. */
 const maxDelayMs = 500;
 
-/** An abort kills the program at once; a passed deadline first asks it to end. */
-export function startProgram(launch: Launch, limits: ProgramLimits, signal: AbortSignal): Program {
-  if (signal.aborted) throw callerLeft();
+/** An abort kills the program at once; one because of a passed limit first asks it to end. */
+export function startProgram(launch: Launch, maxOutputBytes: number, signal: AbortSignal): Program {
   const child = spawnGroup(launch);
   const name = basename(launch.argv[0]);
   const gone = Promise.withResolvers<void>();
   let failure: GatewayError | undefined;
-  let saidBytes = 0;
   let closed = false;
   let killer: NodeJS.Timeout | undefined;
   let wake: (() => void) | undefined;
@@ -49,23 +36,15 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   const readErrors = keepEnd(child.stderr);
   const hasExited = () => child.exitCode !== null || child.signalCode !== null;
 
-  const watch = createWatch(limits.totalMs, (limit, limitMs) => {
-    stop(toLateFailure(`The adapter's program ${missed[limit]}`, limit, limitMs, toCause()));
-  });
-  const leave = () => stop(callerLeft(), 0);
-
   function toCause(): Error {
     return new Error(`${name} wrote to its standard error: ${readErrors().trim() || "nothing"}`);
   }
 
-  /** The first reason to stop stands. */
-  function stop(why: GatewayError, withinMs = graceMs): void {
-    if (closed || failure !== undefined) return;
-    failure = why;
-    watch.stop();
+  function stop(): void {
+    const isLate = signal.reason instanceof DOMException && signal.reason.name === "TimeoutError";
     child.stdout.destroy();
-    send(withinMs === 0 ? "SIGKILL" : "SIGTERM");
-    if (withinMs > 0) killer = setTimeout(() => send("SIGKILL"), withinMs).unref();
+    send(isLate ? "SIGTERM" : "SIGKILL");
+    if (isLate) killer = setTimeout(() => send("SIGKILL"), graceMs).unref();
     wake?.();
   }
 
@@ -88,28 +67,23 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
     wake?.();
   }
 
-  /** Time counts only while somebody waits for the program. */
-  async function waitUntil(isReady: () => boolean): Promise<void> {
+  async function until(isReady: () => boolean): Promise<void> {
     const isOver = () => failure !== undefined || isReady();
-    if (!isOver()) {
-      if (saidBytes > 0) watch.enter("idle", limits.idleMs);
-      else watch.enter("first_byte", limits.firstByteMs);
-      while (!isOver()) await new Promise<void>((resolve) => (wake = resolve));
-      watch.rest();
-    }
+    while (!isOver()) await new Promise<void>((resolve) => (wake = resolve));
     if (failure !== undefined) throw failure;
   }
 
-  function count(bytes: Buffer): Buffer {
-    saidBytes += bytes.length;
-    if (saidBytes <= limits.maxOutputBytes) return bytes;
-    const message = `The adapter's program wrote more than ${limits.maxOutputBytes} bytes (max_output_bytes).`;
-    const excess = new GatewayError("adapter_protocol", message, { cause: toCause() });
-    stop(excess);
-    throw excess;
+  async function pull(): Promise<Buffer | undefined> {
+    const { stdout } = child;
+    let bytes: Buffer | null = null;
+    isPulled = true;
+    expectEnd();
+    await until(() => (bytes = stdout.read()) !== null || stdout.readableEnded || stdout.destroyed || closed);
+    isPulled = false;
+    return bytes ?? undefined;
   }
 
-  signal.addEventListener("abort", leave);
+  signal.addEventListener("abort", stop);
   child.once("error", (error) => {
     if (child.pid !== undefined) return;
     failure ??= toLaunchFailure(error, launch);
@@ -126,8 +100,6 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   });
   child.once("close", () => {
     closed = true;
-    watch.stop();
-    signal.removeEventListener("abort", leave);
     wake?.();
   });
   child.stdout.on("readable", () => wake?.());
@@ -138,25 +110,27 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
 
   return {
     gone: gone.promise,
-    async pull() {
-      const { stdout } = child;
-      let bytes: Buffer | null = null;
-      isPulled = true;
-      expectEnd();
-      await waitUntil(() => (bytes = stdout.read()) !== null || stdout.readableEnded || stdout.destroyed || closed);
-      isPulled = false;
-      return bytes === null ? undefined : count(bytes);
-    },
-    async finish() {
-      await waitUntil(() => closed);
+    async *read() {
+      let saidBytes = 0;
+      let bytes: Buffer | undefined;
+      do {
+        bytes = await pull();
+        saidBytes += bytes?.length ?? 0;
+        if (saidBytes > maxOutputBytes) {
+          const message = `The adapter's program wrote more than ${maxOutputBytes} bytes (max_output_bytes).`;
+          throw new GatewayError("adapter_protocol", message, { cause: toCause() });
+        }
+        yield bytes;
+      } while (bytes !== undefined);
+      await until(() => closed);
       if (child.exitCode === 0) return;
       throw new GatewayError("adapter_error", `The adapter's program ${describeExit(child)}.`, { cause: toCause() });
     },
-    dismiss: () => stop(callerLeft()),
-    leave,
+    toCause,
     kill() {
-      stop(callerLeft(), 0);
+      failure ??= callerLeft();
       send("SIGKILL");
+      wake?.();
     },
   };
 }
@@ -189,12 +163,3 @@ function keepEnd(pipe: Readable): () => string {
 function describeExit({ exitCode, signalCode }: ChildProcess): string {
   return exitCode === null ? `was terminated by ${signalCode}` : `failed with exit code ${exitCode}`;
 }
-
-/** What it failed to do, by limit. */
-const missed: Record<Limit, string> = {
-  connect: "did not start",
-  first_byte: "wrote nothing",
-  idle: "went silent: it neither wrote anything nor exited",
-  total: "did not finish",
-  leave: "did not finish",
-};
