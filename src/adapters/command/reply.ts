@@ -1,6 +1,7 @@
 /** Reads a program's standard output, as plain text or as JSON Lines, into deltas. */
 import type { Delta } from "../../core/delta.ts";
 import { GatewayError } from "../../core/errors.ts";
+import { createGathering } from "../gathering.ts";
 import { createLineReader, isSpoken } from "./line.ts";
 
 type OutputForm = "text" | "jsonl";
@@ -89,7 +90,8 @@ function createTextParser(): Parser {
 
 function createLinesParser(): Parser {
   const read = createLineReader();
-  const begun = createBeginning();
+  /** The start of an incomplete line: a program may write it letter by letter. */
+  const begun = createGathering();
 
   function readLine(line: string, deltas: Delta[]): void {
     if (line.trim() !== "") read(line, deltas);
@@ -99,34 +101,12 @@ function createLinesParser(): Parser {
     accept(text, deltas) {
       let from = 0;
       for (let to = text.indexOf("\n"); to !== -1; to = text.indexOf("\n", from)) {
-        const line = begun.take() + text.slice(from, to);
+        const line = begun.take().toString() + text.slice(from, to);
         from = to + 1;
         readLine(line, deltas);
       }
-      if (from < text.length) begun.add(text.slice(from));
+      if (from < text.length) begun.add(Buffer.from(text.slice(from)));
     },
-    end: (deltas) => readLine(begun.take(), deltas),
-  };
-}
-
-/** Pieces joined at a time: enough that what each leaves in the list is next to nothing. */
-const maxLoosePieces = 1024;
-
-/** The start of an incomplete line: a program may write it letter by letter. */
-function createBeginning() {
-  let joined: string[] = [];
-  let loose: string[] = [];
-  return {
-    add(piece: string): void {
-      if (loose.push(piece) < maxLoosePieces) return;
-      joined.push(loose.join(""));
-      loose = [];
-    },
-    take(): string {
-      const text = joined.concat(loose).join("");
-      joined = [];
-      loose = [];
-      return text;
-    },
+    end: (deltas) => readLine(begun.take().toString(), deltas),
   };
 }
