@@ -56,7 +56,8 @@ const readers: ReadonlyMap<unknown, ReadLine> = new Map<unknown, ReadLine>(
     error(fields) {
       const code = choiceAt(fields, "code", reportableCodes) ?? "adapter_error";
       const message = requireText(fields, "message");
-      throw new GatewayError(code, message, { retryAfterSeconds: secondsAt(fields, "retry_after_seconds") });
+      const retryAfterSeconds = valueAt(fields, "retry_after_seconds", "a number of seconds", toWholeSeconds);
+      throw new GatewayError(code, message, { retryAfterSeconds });
     },
   }),
 );
@@ -73,9 +74,7 @@ function readCall(fields: Fields, deltas: Delta[], calls: Calls): void {
 }
 
 function textAt(fields: Fields, key: string): string | undefined {
-  const value = fields[key];
-  if (value === undefined || value === null || typeof value === "string") return value ?? undefined;
-  throw misfit(fields, key, "a string");
+  return valueAt(fields, key, "a string", (value) => (typeof value === "string" ? value : undefined));
 }
 
 function requireText(fields: Fields, key: string): string {
@@ -83,22 +82,17 @@ function requireText(fields: Fields, key: string): string {
 }
 
 function countAt(fields: Fields, key: string): number | undefined {
-  const value = fields[key];
-  if (value === undefined || value === null) return undefined;
-  if (isCount(value)) return value;
-  throw misfit(fields, key, "a whole number");
-}
-
-function secondsAt(fields: Fields, key: string): number | undefined {
-  const value = fields[key];
-  if (value === undefined || value === null) return undefined;
-  return toWholeSeconds(value) ?? raise(misfit(fields, key, "a number of seconds"));
+  return valueAt(fields, key, "a whole number", (value) => (isCount(value) ? value : undefined));
 }
 
 function choiceAt<Choice extends string>(fields: Fields, key: string, allowed: readonly Choice[]): Choice | undefined {
-  const value = textAt(fields, key);
-  if (value === undefined) return undefined;
-  return allowed.find((choice) => choice === value) ?? raise(misfit(fields, key, `one of ${allowed.join(", ")}`));
+  return valueAt(fields, key, `one of ${allowed.join(", ")}`, (value) => allowed.find((choice) => choice === value));
+}
+
+/** Undefined if there is none; `read` gives undefined for one that does not fit. */
+function valueAt<Value>(fields: Fields, key: string, expected: string, read: (value: unknown) => Value | undefined) {
+  const value = fields[key] ?? undefined;
+  return value === undefined ? undefined : (read(value) ?? raise(misfit(fields, key, expected)));
 }
 
 function misfit(fields: Fields, key: string, expected: string): GatewayError {
