@@ -10,6 +10,7 @@ import { createUpstream } from "../../src/adapters/http/upstream.ts";
 import { readWhole } from "../../src/adapters/http/whole.ts";
 import { createReplyReader } from "../../src/adapters/openai/responses/reply.ts";
 import { fetchMedia } from "../../src/adapters/media/fetch.ts";
+import type { Delta } from "../../src/core/delta.ts";
 import { worked } from "../worked.ts";
 import { collectGarbage } from "../garbage.ts";
 
@@ -123,21 +124,26 @@ test("A file that arrives byte by byte is fetched completely.", async () => {
 });
 
 test("A line that a program writes in tiny pieces takes little more memory than its characters.", () => {
-  const reader = createCommandReader("jsonl");
+  const read = createCommandReader("jsonl");
+  const deltas: Delta[] = [];
   const before = memoryInUse();
-  reader.read(Buffer.from('{"type":"text","text":"'));
-  for (let index = 0; index < count; index++) reader.read(Buffer.from("xy"));
+  read(Buffer.from('{"type":"text","text":"'), deltas);
+  for (let index = 0; index < count; index++) read(Buffer.from("xy"), deltas);
   assert.ok(memoryInUse() - before < enough);
-  assert.deepEqual(reader.read(Buffer.from('"}\n')), [{ type: "text", text: "xy".repeat(count) }]);
+  read(Buffer.from('"}\n'), deltas);
+  assert.deepEqual(deltas, [{ type: "text", text: "xy".repeat(count) }]);
 });
 
 test("Line breaks that a program writes one by one are read in linear time.", () => {
-  const reader = createCommandReader("text");
+  const read = createCommandReader("text");
+  const deltas: Delta[] = [];
   const since = worked();
-  for (let index = 0; index < 40_000; index++) assert.deepEqual(reader.read(Buffer.from("\n")), []);
+  for (let index = 0; index < 40_000; index++) read(Buffer.from("\n"), deltas);
+  assert.deepEqual(deltas, []);
   assert.ok(worked() - since < 2000, `${worked() - since} ms`);
-  assert.deepEqual(reader.read(Buffer.from("x\n")), [{ type: "text", text: `${"\n".repeat(40_000)}x` }]);
-  assert.deepEqual(reader.end(), []);
+  read(Buffer.from("x\n"), deltas);
+  read(undefined, deltas);
+  assert.deepEqual(deltas, [{ type: "text", text: `${"\n".repeat(40_000)}x` }]);
 });
 
 test("An upstream cannot send events without content for ever.", () => {

@@ -1,7 +1,6 @@
 /** The ai-sdk adapter: any AI SDK provider package that the operator has installed. */
 import type { SharedV3ProviderOptions } from "@ai-sdk/provider";
 import type { Delta } from "../../core/delta.ts";
-import type { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
 import type { Complete } from "../../core/schema.ts";
 import { createIsCustom } from "../custom.ts";
@@ -29,7 +28,6 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
   const limitsOf = toLimits(chosen);
   const explainDelay = (limit: Limit, limitMs: number) => toLateness(limit, limitMs, packageName);
   const media = toMediaRules(chosen);
-  const explain = (thrown: unknown) => toFailure(thrown, packageName, scrub);
 
   return {
     async *stream(turn, signal, tell) {
@@ -45,19 +43,16 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
       try {
         for await (const parts of pullSteps((inner) => readParts(open, inner), limitsOf(turn), signal, explainDelay)) {
           const deltas: Delta[] = [];
-          let failure: GatewayError | undefined;
           try {
             for (const part of parts) reply.accept(part, deltas);
-          } catch (thrown) {
-            failure = explain(thrown);
+          } finally {
+            // What was said before a failure is sent first.
+            if (deltas.length > 0) yield deltas;
           }
-          // What was said before a failure is sent first.
-          if (deltas.length > 0) yield deltas;
-          if (failure !== undefined) throw failure;
         }
         reply.end();
       } catch (thrown) {
-        throw explain(thrown);
+        throw toFailure(thrown, packageName, scrub);
       }
     },
   };

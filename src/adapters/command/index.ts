@@ -1,6 +1,7 @@
 /** The command adapter: a local program answers, one process for each turn. */
 import { accessSync, constants, statSync } from "node:fs";
 import { basename, delimiter, resolve } from "node:path";
+import type { Delta } from "../../core/delta.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
 import type { Complete } from "../../core/schema.ts";
@@ -41,15 +42,19 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
     async *stream(turn, signal, tell) {
       const argv = [program, ...fillArguments(rest, turn)] as const;
       const launch = { argv, cwd, env, input: writeInput(turn, input, tell) };
-      const reader = createReplyReader(output);
+      const readReply = createReplyReader(output);
       let started: Program | undefined;
       const read = (inner: AbortSignal) => (started = start(launch, inner)).read();
       const toLateness = (limit: Limit, limitMs: number) =>
         toLateFailure(`The adapter's program ${missed[limit]}`, limit, limitMs, started?.toCause());
       for await (const bytes of pullSteps(read, limitsOf(turn), signal, toLateness)) {
-        const deltas = bytes === undefined ? reader.end() : reader.read(bytes);
-        if (deltas.length > 0) yield deltas;
-        reader.check();
+        const deltas: Delta[] = [];
+        try {
+          readReply(bytes, deltas);
+        } finally {
+          // What was said before a failure is sent first.
+          if (deltas.length > 0) yield deltas;
+        }
       }
     },
     async close() {

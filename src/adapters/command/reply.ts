@@ -6,37 +6,14 @@ import { createLineReader, isSpoken } from "./line.ts";
 
 type OutputForm = "text" | "jsonl";
 
-export interface ReplyReader {
-  /** The deltas of one read. */
-  read(bytes: Buffer): readonly Delta[];
-  /** What is left at the end of the output. */
-  end(): readonly Delta[];
-  /** Throws the failure that followed the deltas just read, so that they are passed on first. */
-  check(): void;
-}
+/** Adds the deltas of one read, or of the end of the output; throws what follows them and is not part of an answer. */
+export type ReadReply = (bytes: Buffer | undefined, deltas: Delta[]) => void;
 
 /** With `auto` the first line decides: a delta begins JSON Lines, anything else is the answer itself. */
-export function createReplyReader(output: OutputForm | "auto"): ReplyReader {
+export function createReplyReader(output: OutputForm | "auto"): ReadReply {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let parser = output === "auto" ? undefined : parsers[output]();
   let undecided = "";
-  let failure: unknown;
-
-  function readDeltas(bytes: Buffer | undefined): readonly Delta[] {
-    const deltas: Delta[] = [];
-    const last = bytes === undefined;
-    try {
-      undecided += decode(bytes);
-      parser ??= chooseParser(undecided, last);
-      if (parser === undefined) return deltas;
-      parser.accept(undecided, deltas);
-      undecided = "";
-      if (last) parser.end(deltas);
-    } catch (thrown) {
-      failure = thrown;
-    }
-    return deltas;
-  }
 
   /** A replacement character would be an invented one; a character cut in two waits for its other half. */
   function decode(bytes: Buffer | undefined): string {
@@ -47,12 +24,14 @@ export function createReplyReader(output: OutputForm | "auto"): ReplyReader {
     }
   }
 
-  return {
-    read: readDeltas,
-    end: () => readDeltas(undefined),
-    check() {
-      if (failure !== undefined) throw failure;
-    },
+  return (bytes, deltas) => {
+    const last = bytes === undefined;
+    undecided += decode(bytes);
+    parser ??= chooseParser(undecided, last);
+    if (parser === undefined) return;
+    parser.accept(undecided, deltas);
+    undecided = "";
+    if (last) parser.end(deltas);
   };
 }
 
