@@ -3,10 +3,8 @@
 export type Limit = "connect" | "first_byte" | "idle" | "total" | "leave";
 
 export interface Watch {
-  /** Puts this limit in force, from now or the last `touch`. */
+  /** Puts this limit in force, from now. */
   enter(limit: Exclude<Limit, "total">, limitMs: number): void;
-  /** A sign of life. */
-  touch(): void;
   /** Suspends all limits but the total one until the next `enter`. */
   rest(): void;
   stop(): void;
@@ -65,9 +63,6 @@ export function createWatch(totalMs: number | undefined, late: (limit: Limit, li
       currentMs = totalMs !== undefined && silences.has(limit) ? Infinity : limitMs;
       since = performance.now();
       arm(since);
-    },
-    touch() {
-      since = performance.now();
     },
     rest() {
       currentMs = Infinity;

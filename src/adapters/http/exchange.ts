@@ -29,7 +29,6 @@ export function startExchange(
   let arrived: Buffer[] = [];
   let queuedBytes = 0;
   let hasHead = false;
-  let hasBodyBytes = false;
   let left = false;
   let over = false;
   let failure: GatewayError | undefined;
@@ -101,9 +100,7 @@ export function startExchange(
           cut(new GatewayError("adapter_protocol", "The answer continued after its end."));
         return;
       }
-      if (hasBodyBytes) watch.touch();
-      else watch.enter("idle", limits.idleMs);
-      hasBodyBytes = true;
+      watch.enter("idle", limits.idleMs);
       arrived.push(chunk);
       if (wake !== undefined) continueTogether(wake);
       wake = undefined;
