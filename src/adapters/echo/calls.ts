@@ -10,20 +10,11 @@ type CallableTool = Exclude<Tool, { type: "other" }>;
 /** Calls what the text asks for if it `mayAsk`, and what the tool choice demands in any case. */
 export async function chooseCalls(settings: Settings, text: string, mayAsk: boolean): Promise<readonly Call[]> {
   const { tools, demanded } = readChoice(settings);
-  const asked = mayAsk || demanded ? await readCallLines(tools, text) : [];
-  if (asked.length === 0 && (mayAsk || demanded)) {
-    const named = await namedTools(tools, text);
-    const told = named.length === 0 ? nothingTold : await readNamedValues(text);
-    for (const tool of named) asked.push(await toCall(tool, text, told));
-  }
-  const [first] = tools;
-  if (asked.length === 0 && demanded && first !== undefined) {
-    asked.push(await toCall(first, text, await readNamedValues(text)));
-  }
-  return settings.parallelToolCalls === false ? asked.slice(0, 1) : asked;
+  if (!mayAsk && !demanded) return [];
+  const written = await readCallLines(tools, text);
+  const calls = written.length > 0 ? written : await callNamed(tools, text, demanded);
+  return settings.parallelToolCalls === false ? calls.slice(0, 1) : calls;
 }
-
-const nothingTold: ReadonlyMap<string, string> = new Map();
 
 /** The tools that may be called now, and whether one must be. */
 function readChoice(settings: Settings): { readonly tools: readonly CallableTool[]; readonly demanded: boolean } {
@@ -60,10 +51,15 @@ async function readCallLines(tools: readonly CallableTool[], text: string): Prom
   return calls;
 }
 
-async function namedTools(tools: readonly CallableTool[], text: string): Promise<readonly CallableTool[]> {
+/** The tools that the text names or, if it names none but a call is demanded, the first. */
+async function callNamed(tools: readonly CallableTool[], text: string, demanded: boolean): Promise<readonly Call[]> {
   const byName = Map.groupBy(tools, ({ name }) => name);
   const found = await findNames(text, new Set(byName.keys()));
-  return Array.from(found).flatMap((name) => byName.get(name) ?? []);
+  const named = Array.from(found).flatMap((name) => byName.get(name) ?? []);
+  const called = named.length === 0 && demanded ? tools.slice(0, 1) : named;
+  if (called.length === 0) return [];
+  const told = await readNamedValues(text);
+  return Array.fromAsync(called, (tool) => toCall(tool, text, told));
 }
 
 /** A custom tool takes the text as is, a function the values `told` of its parameters. */
