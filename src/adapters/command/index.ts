@@ -128,12 +128,8 @@ function toEnvironment(
   names: readonly string[],
   fixed: Readonly<Record<string, string>>,
   environment: Environment,
-): Readonly<Record<string, string>> {
-  const allowed = names.flatMap((name) => {
-    const value = environment[name];
-    return value === undefined ? [] : [[name, value] as const];
-  });
-  return { ...Object.fromEntries(allowed), ...fixed };
+): Environment {
+  return { ...Object.fromEntries(names.map((name) => [name, environment[name]])), ...fixed };
 }
 
 function overloaded(maxConcurrent: number): GatewayError {

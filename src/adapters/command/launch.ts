@@ -2,11 +2,12 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { basename } from "node:path";
 import { GatewayError } from "../../core/errors.ts";
+import type { Environment } from "../type.ts";
 
 export interface Launch {
   readonly argv: readonly [program: string, ...rest: string[]];
   readonly cwd: string;
-  readonly env: Readonly<Record<string, string>>;
+  readonly env: Environment;
   /** All of its standard input. */
   readonly input: string;
 }
