@@ -84,7 +84,7 @@ function writeSystem(instructions: string | undefined, items: readonly Item[]): 
 }
 
 /** What providers want back with their calls is kept with the reasoning beside them. */
-function gatherMarks(items: readonly Item[]): ReadonlyMap<string, SharedV3ProviderOptions> {
+function gatherMarks(items: readonly Item[]): ReadonlyMap<string, SharedV3ProviderOptions | undefined> {
   const seals = items.flatMap((item) => (item.type === "reasoning" ? (readSeal(item.encrypted) ?? []) : []));
   return new Map(seals.flatMap((seal) => Object.entries(seal.calls)));
 }

@@ -6,7 +6,7 @@ export interface Seal {
   /** The blocks of reasoning, each with its full text: a caller may send back only the seal. */
   readonly blocks: readonly SealedBlock[];
   /** By call id. */
-  readonly calls: Readonly<Record<string, SharedV3ProviderOptions>>;
+  readonly calls: Readonly<Record<string, SharedV3ProviderOptions | undefined>>;
 }
 
 export interface SealedBlock {
@@ -25,21 +25,13 @@ export function readSeal(encrypted: string | undefined): Seal | undefined {
   if (encrypted === undefined || !encrypted.startsWith(`{"maker":"${maker}"`)) return undefined;
   const written = parseJson(encrypted);
   if (!isObject(written) || !Array.isArray(written["blocks"]) || !isObject(written["calls"])) return undefined;
-  return { blocks: written["blocks"].flatMap(readBlock), calls: readCalls(written["calls"]) };
+  const calls = Object.entries(written["calls"]).map(([callId, options]) => [callId, readOptions(options)]);
+  return { blocks: written["blocks"].flatMap(readBlock), calls: Object.fromEntries(calls) };
 }
 
 function readBlock(block: unknown): readonly SealedBlock[] {
   if (!isObject(block) || typeof block["text"] !== "string") return [];
   return [{ text: block["text"], options: readOptions(block["options"]) }];
-}
-
-function readCalls(calls: Readonly<Record<string, unknown>>): Seal["calls"] {
-  return Object.fromEntries(
-    Object.entries(calls).flatMap(([callId, written]) => {
-      const options = readOptions(written);
-      return options === undefined ? [] : [[callId, options]];
-    }),
-  );
 }
 
 /** It was parsed from JSON; callers can change it, and the provider checks its own part. */
