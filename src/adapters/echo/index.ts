@@ -4,7 +4,6 @@ import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promis
 import type { Delta } from "../../core/delta.ts";
 import type { Adapter } from "../../core/ports.ts";
 import type { Complete } from "../../core/schema.ts";
-import type { Turn } from "../../core/turn.ts";
 import { planAnswer } from "./plan.ts";
 import { isWord, speak } from "./speech.ts";
 import type { options } from "./options.ts";
@@ -12,9 +11,24 @@ import type { options } from "./options.ts";
 /** For demos, client authors and tests: no network, no clock, no chance. */
 export function create({ delay_ms: delayMs }: Complete<typeof options>): Adapter {
   return {
-    stream(turn, signal, tell) {
+    async *stream(turn, signal, tell) {
       if (turn.settings.topLogprobs !== undefined) tell?.({ type: "left-out", what: "logprobs" });
-      return answer(turn, delayMs, signal);
+      const plan = await planAnswer(turn);
+      await pause(plan.sleepMs, signal);
+      let batch: Delta[] = [];
+      for (const delta of speak(plan)) {
+        const word = isWord(delta);
+        if (word && delayMs > 0) await pause(delayMs, signal);
+        batch.push(delta);
+        if (word && (delayMs > 0 || batch.length >= maxBatchWords)) {
+          yield batch;
+          batch = [];
+          if (delayMs === 0) await breathe();
+          if (signal.aborted) throw callerLeft();
+        }
+      }
+      if (batch.length > 0) yield batch;
+      if (plan.failure !== undefined) throw plan.failure.error;
     },
     models: () => Promise.resolve(["echo"]),
   };
@@ -25,25 +39,6 @@ export function create({ delay_ms: delayMs }: Complete<typeof options>): Adapter
  * holds up other turns.
  */
 const maxBatchWords = 1_000;
-
-async function* answer(turn: Turn, delayMs: number, signal: AbortSignal): AsyncGenerator<readonly Delta[], void, void> {
-  const plan = await planAnswer(turn);
-  await pause(plan.sleepMs, signal);
-  let batch: Delta[] = [];
-  for (const delta of speak(plan)) {
-    const word = isWord(delta);
-    if (word && delayMs > 0) await pause(delayMs, signal);
-    batch.push(delta);
-    if (word && (delayMs > 0 || batch.length >= maxBatchWords)) {
-      yield batch;
-      batch = [];
-      if (delayMs === 0) await breathe();
-      if (signal.aborted) throw callerLeft();
-    }
-  }
-  if (batch.length > 0) yield batch;
-  if (plan.failure !== undefined) throw plan.failure.error;
-}
 
 /** An abort ends the pause at once and clears its timer. */
 async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {

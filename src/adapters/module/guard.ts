@@ -1,9 +1,7 @@
 /** Wraps an operator's adapter: checks what it returns, explains what it throws, and never depends on it to stop. */
 import { inspect } from "node:util";
-import type { Delta } from "../../core/delta.ts";
 import { GatewayError } from "../../core/errors.ts";
-import type { Adapter, Tell } from "../../core/ports.ts";
-import type { Turn } from "../../core/turn.ts";
+import type { Adapter } from "../../core/ports.ts";
 import type { LimitsOf } from "../type.ts";
 import { pullSteps } from "../waiting.ts";
 import type { Limit } from "../watch.ts";
@@ -14,7 +12,17 @@ import { checkBatch, isAbsent, unfit } from "./check.ts";
 /** Without limits, an answer may take any time. */
 export function guardAdapter(adapter: Adapter, limitsOf: LimitsOf = () => unlimited): Adapter {
   return {
-    stream: (turn, signal, tell) => guardStream(adapter, turn, signal, tell, limitsOf),
+    /** A cancelled or late turn ends at once, even if the adapter ignores the signal. */
+    async *stream(turn, signal, tell) {
+      const start = (inner: AbortSignal) => iterate(adapter.stream(turn, inner, tell));
+      try {
+        for await (const batch of pullSteps(start, limitsOf(turn), signal, toLateness)) {
+          yield checkBatch(batch, turn.settings.choices);
+        }
+      } catch (thrown) {
+        throw toFailure(thrown);
+      }
+    },
     speaks: adapter.speaks,
     contextWindow: adapter.contextWindow && ((model) => readWindow(adapter, model)),
     countTokens: guardCall(adapter.countTokens?.bind(adapter), isCount, "countTokens must return a number of tokens"),
@@ -45,24 +53,6 @@ function readWindow(adapter: Adapter, model: string): number | undefined {
     if (isAbsent(found)) return undefined;
     if (isCount(found)) return found;
     throw unfit("contextWindow must return a number of tokens, or nothing", found);
-  } catch (thrown) {
-    throw toFailure(thrown);
-  }
-}
-
-/** A cancelled or late turn ends at once, even if the adapter ignores the signal. */
-async function* guardStream(
-  adapter: Adapter,
-  turn: Turn,
-  signal: AbortSignal,
-  tell: Tell | undefined,
-  limitsOf: LimitsOf,
-): AsyncGenerator<readonly Delta[], void, void> {
-  const start = (inner: AbortSignal) => iterate(adapter.stream(turn, inner, tell));
-  try {
-    for await (const batch of pullSteps(start, limitsOf(turn), signal, toLateness)) {
-      yield checkBatch(batch, turn.settings.choices);
-    }
   } catch (thrown) {
     throw toFailure(thrown);
   }
