@@ -53,8 +53,11 @@ export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) =>
     const timers = [
       // Until then a request may still be on its way.
       setInterval(cutSilent, arrivingMs),
-      setTimeout(cancelTurns, drainTimeoutMs),
-      setTimeout(cut, drainTimeoutMs + cancelGraceMs),
+      setTimeout(() => {
+        // Counted from now: the sum of both times may be longer than a timer can wait.
+        timers.push(setTimeout(cut, cancelGraceMs));
+        cancelTurns();
+      }, drainTimeoutMs),
     ];
     await listener.close();
     for (const timer of timers) clearTimeout(timer);

@@ -280,6 +280,27 @@ test("closing cancels a turn at the drain timeout, and tells its caller why", as
   assert.equal(readEvents(text).at(-1), "[DONE]");
 });
 
+test("closing lets a turn finish under the longest drain timeout there is", async (context) => {
+  const released = gate();
+  const box = createBox(
+    context,
+    async function* () {
+      yield say("one ");
+      await released.opened;
+      yield say("two");
+    },
+    { limits: { drainTimeoutMs: 2_147_483_647 } },
+  );
+  const response = await ask(await box.listen(), "/v1/responses");
+  const answer = readAll(response);
+  const closing = box.close();
+  // A timer that cannot wait that long would fire before this one.
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  released.open();
+  assert.match(await answer, /"text":"one two"[^]*event: response\.completed/);
+  await closing;
+});
+
 for (const [what, body, more] of [
   ["has an idempotency key", {}, { "idempotency-key": "k" }],
   ["runs in the background", { background: true }, {}],
