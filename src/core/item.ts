@@ -135,6 +135,12 @@ export function fieldsOf(extra: Extra | undefined, dialect: Dialect): Extra["fie
   return extra?.dialect === dialect ? extra.fields : undefined;
 }
 
+/** The same, except those that the dialect writes itself. */
+export function addedFields(extra: Extra | undefined, dialect: Dialect, written: ReadonlySet<string>): Extra["fields"] {
+  const fields = Object.entries(fieldsOf(extra, dialect) ?? {});
+  return Object.fromEntries(fields.filter(([key]) => !written.has(key)));
+}
+
 /** Its type in its own dialect. */
 export function typeOf({ fields }: Extra): string {
   return typeof fields["type"] === "string" ? fields["type"] : "unknown";

@@ -1,7 +1,7 @@
 /** An answer as one chat completion, and what its chunks share with it. */
 import type { OutputItem } from "../../core/event.ts";
 import { gatherFields } from "../../core/fields.ts";
-import { type Extra, fieldsOf, type ToolCall } from "../../core/item.ts";
+import { addedFields, type Extra, type ToolCall } from "../../core/item.ts";
 import type { About } from "../../core/ports.ts";
 import type { Answer, Choice, Finish, Notes, Usage } from "../../core/turn.ts";
 import { isObject } from "../fields.ts";
@@ -81,8 +81,7 @@ function signatureOf(items: readonly OutputItem[]): Extra | undefined {
 
 /** What this dialect adds to something, except in the fields that we write there. */
 export function addedTo(place: keyof typeof ourFields, extra: Extra | undefined): Extra["fields"] {
-  const fields = Object.entries(fieldsOf(extra, "chat") ?? {});
-  return Object.fromEntries(fields.filter(([key]) => !ourFields[place].has(key)));
+  return addedFields(extra, "chat", ourFields[place]);
 }
 
 const ourFields = {

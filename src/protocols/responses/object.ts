@@ -1,5 +1,5 @@
 /** Writes the response object as JSON text, with every key; what the request fixed is stringified only once. */
-import { fieldsOf } from "../../core/item.ts";
+import { addedFields } from "../../core/item.ts";
 import type { About } from "../../core/ports.ts";
 import type { Answer, Usage } from "../../core/turn.ts";
 import { toSeconds } from "../time.ts";
@@ -49,10 +49,10 @@ export function createResponseWriter(about: About, echo: Echo): WriteResponse {
     const conversation = (session ?? undefined) === undefined ? {} : { conversation: { id: session } };
     const opening = toText({ status, background, completed_at, ...conversation, error, frequency_penalty });
     const ending = toText({ service_tier });
-    const added = fieldsOf(answer?.notes.extra, "responses");
+    const added = toText(addedFields(answer?.notes.extra, "responses", ourFields));
     return (
       `{${head},${opening},${toText({ incomplete_details })},${beforeOutput},` +
-      `${added === undefined ? "" : `${toText(added)},`}"output":[${items.join(",")}],` +
+      `${added === "" ? "" : `${added},`}"output":[${items.join(",")}],` +
       `${afterOutput},${ending},${beforeUsage},${toText({ usage })},${tail}}`
     );
   };
@@ -62,6 +62,15 @@ export function createResponseWriter(about: About, echo: Echo): WriteResponse {
 function toText(fields: object): string {
   return JSON.stringify(fields).slice(1, -1);
 }
+
+const ourFields: ReadonlySet<string> = new Set(
+  (
+    "id object created_at status background completed_at conversation error frequency_penalty incomplete_details " +
+    "instructions max_output_tokens max_tool_calls model output parallel_tool_calls presence_penalty " +
+    "previous_response_id prompt_cache_key reasoning safety_identifier service_tier store temperature text " +
+    "tool_choice tools top_logprobs top_p truncation usage user metadata"
+  ).split(" "),
+);
 
 /** Typed clients refuse a whole response for an unknown tier, such as one that only another server has. */
 function toTier(served = "default"): string {

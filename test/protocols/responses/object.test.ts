@@ -59,6 +59,17 @@ test("every key is present in the order of the live wire, with its default", asy
   });
 });
 
+test("what an adapter adds changes none of the keys that the gateway itself sends, whole or streamed", async () => {
+  const text: Delta = { type: "text", text: "Hello" };
+  const claimed = Object.fromEntries([...keys.split(" "), "conversation"].map((key) => [key, "not ours"]));
+  const plain = await play([[text]]);
+  for (const fields of [claimed, {}, { moderation: undefined }]) {
+    const added = await play([[text, { type: "notes", notes: { extra: { dialect: "responses", fields } } }]]);
+    assert.equal(added.stream, plain.stream);
+    assert.deepEqual(added.whole(), plain.whole());
+  }
+});
+
 test("settings of the request are repeated in the response", async () => {
   const tools = [
     { type: "function", name: "f", strict: null },
