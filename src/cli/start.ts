@@ -135,7 +135,9 @@ function describeStart({ running: { address }, settings }: OpenGateway, { env }:
   const tell = (name: string, text: string) => lines.push(`  ${name.padEnd(9)}  ${text}`);
   tell("endpoints", on.join(", ") || "none (enable them in gateway.http.endpoints)");
   if (hasConsole && address !== undefined) tell("console", `${address.startsWith("unix:") ? "" : address}/console`);
-  tell("adapter", `${config.defaultAdapter}: ${reason}`);
+  const others = Object.keys(config.adapters).filter((name) => name !== config.defaultAdapter);
+  const beside = others.length === 0 ? "" : `; others: ${others.join(", ")}`;
+  tell("adapter", `${config.defaultAdapter}: ${reason}${beside}`);
   tell("data", config.dataDir);
   const without = `no file, so both endpoints and the console are on (\`${nameOf("init", env)}\` writes one)`;
   tell("config", config.file ?? without);

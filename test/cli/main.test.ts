@@ -73,9 +73,9 @@ function createSteps() {
   };
 }
 
-function writeSettings(name: string, http: object): string {
+function writeSettings(name: string, http: object, gateway: object = {}): string {
   const endpoints = { compat_chat: true };
-  const settings = { gateway: { http: { auth_token: "sk-test-0123456789abcdef", endpoints, ...http } } };
+  const settings = { gateway: { http: { auth_token: "sk-test-0123456789abcdef", endpoints, ...http }, ...gateway } };
   writeFileSync(join(folder, name), JSON.stringify(settings), { mode: 0o600 });
   return name;
 }
@@ -235,6 +235,17 @@ test("A signal during the start ends it at once, but SIGHUP is remembered until 
   await reloaded.promise;
   send("SIGTERM");
   assert.equal(await ended, 0);
+});
+
+test("A start names the adapter that turns go to, and the others.", async () => {
+  const { terminal, printed, signals } = createScreen();
+  const runtime = createRuntime(async () => ({ address: "http://127.0.0.1:8600", close: async () => {} }));
+  const adapters = { one: { type: "echo" }, two: { type: "echo" }, three: { type: "echo" } };
+  const file = writeSettings("several.json", {}, { adapters, default_adapter: "two" });
+  const ended = run(["start", "--config", file], terminal, runtime);
+  (await signals)("SIGTERM");
+  assert.equal(await ended, 0);
+  assert.match(printed[0]!, /^ {2}adapter {4}two: type echo, configured; others: one, three$/m);
 });
 
 test("SIGHUP reads the configuration of a service again, and the open gateway continues with it.", async () => {
