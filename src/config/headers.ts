@@ -11,9 +11,10 @@ export function* judgeHeaders(file: unknown, adapterOptions: AdapterOptions): Pr
   for (const [path, value] of leavesOf(valueAt(file, adaptersPath), adaptersPath)) {
     const [, , name = "", option = "", ...within] = path;
     const { properties = {} } = adapterOptions[String(valueAt(file, [...adaptersPath, name, "type"]))] ?? {};
-    const isNamed = within.length > 0 && path.at(-2) === "headers";
-    if (isNamed) yield* judgeName(path, String(path.at(-1)));
-    const isHeader = isNamed || path.at(-1) === "apiKey" || properties[option]?.format === "header";
+    const key = path.at(-1);
+    const isNamed = within.length > 0 && path.at(-2) === "headers" && typeof key === "string";
+    if (isNamed) yield* judgeName(path, key);
+    const isHeader = isNamed || key === "apiKey" || properties[option]?.format === "header";
     const fault = isHeader && typeof value === "string" ? faultOfHeader(value) : undefined;
     if (fault !== undefined) yield problem(path, fault);
   }

@@ -46,6 +46,11 @@ test("Headers and the key in the options of a provider's package are checked by 
   ]);
 });
 
+test("A list that a module calls headers has no names, so it is the module's own matter.", async () => {
+  const main = { type: "module", path: "mine.mts", options: { headers: ["名前", "値 "] } };
+  assert.deepEqual(await problemsOf(withHttp({}, { adapters: { main } }), { adapterOptions }), []);
+});
+
 test("Valid header values are accepted unchanged, an empty key too.", async () => {
   const main = { type: "openai", api_key: "", organization: "größe 1", headers: { "X-Team_1": "a, b; c=\t1" } };
   assert.deepEqual(await problemsOf(withHttp({}, { adapters: { main } }), { adapterOptions }), []);
