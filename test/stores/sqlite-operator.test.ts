@@ -1,6 +1,6 @@
 /** What the operator asks of the SQLite store while a gateway works on it. */
 import assert from "node:assert/strict";
-import { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, StatementSync } from "node:sqlite";
 import { test } from "node:test";
 import type { StoredTurn } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
@@ -211,4 +211,18 @@ test("the SQLite store reads the content of the sessions of a page, and of no ot
   assert.deepEqual(await store.listSessions({ limit: 1 }), [newest]);
   assert.deepEqual(await store.listSessions({ limit: 1, owner: newest!.owner }), [newest]);
   await assert.rejects(store.listSessions({ limit: 3 }), { code: "store_unavailable" });
+});
+
+test("the SQLite store exports the rest without looking at each turn that is being deleted", async (context) => {
+  const file = newFile();
+  const store = createSqliteStore({ file });
+  context.after(() => store.close());
+  for (let count = 0; count < 40; count += 1) await keepSession(store, {});
+  const database = new DatabaseSync(file);
+  database.exec("UPDATE sessions SET deleted = 1 WHERE rowid < 40");
+  database.close();
+  const look = context.mock.method(StatementSync.prototype, "get");
+  const records = await Array.fromAsync(store.exportRecords());
+  assert.equal(records.filter(({ type }) => type === "turn").length, 1);
+  assert.ok(look.mock.callCount() < 40, `${look.mock.callCount()} look-ups`);
 });

@@ -163,7 +163,8 @@ function prepareArchive({ prepare }: Access) {
       ORDER BY rowid LIMIT ${pageSize}`),
     readSession: prepare(`SELECT ${sessionColumns} FROM sessions WHERE id = ? AND deleted = 0`),
     listNumbers: prepare(`
-      SELECT rowid AS number FROM turns WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT ${pageSize}`),
+      SELECT rowid AS number FROM turns WHERE rowid > ? AND rowid <= ? AND ${isVisible}
+      ORDER BY rowid LIMIT ${pageSize}`),
     numbersOf: prepare(`
       SELECT rowid AS number FROM turns INDEXED BY turns_by_digest WHERE session = ? AND rowid <= ? AND ${isSaid}
       ORDER BY rowid`),
