@@ -166,7 +166,7 @@ export function holdFollower(held: Holdings, reply: FastifyReply, signal: AbortS
   if (size !== undefined && !take(toCounted(0))) hold.check(toCounted(0));
   return {
     room(events) {
-      const newBytes = size === undefined ? lengthOfText(events) : 0;
+      const newBytes = size === undefined ? lengthOfText(events, Buffer.byteLength) : 0;
       return take(toCounted(newBytes)) ? undefined : wait(newBytes);
     },
     sent,

@@ -25,7 +25,8 @@ export async function retrieveResponse(request: FastifyRequest, reply: FastifyRe
   if (!readStream(stream)) {
     const { about, state } = recalled;
     // Before its text is made: many may ask for a long answer at once.
-    checkRepeated(request.terms.held, reply, lengthOfItems(state.status === "over" ? state.answer.items : state.items));
+    const items = state.status === "over" ? state.answer.items : state.items;
+    checkRepeated(request.terms.held, reply, lengthOfItems(items, Buffer.byteLength));
     return sendJson(about, toText(recalled, voice), reply);
   }
   const after = readStartingAfter(starting_after);

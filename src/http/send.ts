@@ -28,7 +28,7 @@ export async function sendWhole(
   if (!isRepeated) reply.request.usage = answer?.usage;
   if (answer?.error !== undefined) throw answer.error;
   if (answer === undefined) throw new Error("a turn ended without an answer");
-  if (isRepeated) checkRepeated(reply.request.terms.held, reply, lengthOfItems(answer.items));
+  if (isRepeated) checkRepeated(reply.request.terms.held, reply, lengthOfItems(answer.items, Buffer.byteLength));
   else reply.request.firstByte = { ms: reply.elapsedTime, isStreamed: false };
   return sendJson(about, voice.whole(about, answer), reply, isRepeated);
 }

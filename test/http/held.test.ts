@@ -458,6 +458,14 @@ suite("memory", () => {
     assert.match(await streamed.response.text(), /response\.completed/);
   });
 
+  test("a follower needs room for as many bytes as its text has, whatever its characters", async () => {
+    const held = createHoldings(() => 1_000_000, "answers");
+    held.hold("other", 900_000);
+    const follower = holdFollower(held, replyTo(1), new AbortController().signal);
+    const text: readonly Event[] = [{ type: "item-delta", index: 0, kind: "text", part: 0, text: "漢".repeat(60_000) }];
+    await assert.rejects(async () => follower.room(text), { code: "overloaded" });
+  });
+
   test("a stored answer that is being sent again is not cut because others take the rest of the room", () => {
     const held = createHoldings(() => 1_000_000, "answers");
     const { signal } = new AbortController();

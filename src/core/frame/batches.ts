@@ -1,6 +1,6 @@
 /** Events that are already known, told in small batches: a slow reader holds no more of a long answer than the next one. */
 import type { Event, Events } from "../event.ts";
-import { lengthOf as lengthOfItem, lengthOfItems } from "./pieces.ts";
+import { inCharacters, lengthOf as lengthOfItem, lengthOfItems, type Measure } from "./pieces.ts";
 
 /** How many events are told at once, unless they are long. */
 const maxEvents = 500;
@@ -27,11 +27,11 @@ export function batchFrom(events: readonly Event[], from: number): readonly Even
   return last === -1 ? batch : batch.slice(0, last + 1);
 }
 
-/** About how many characters events take as text: the end of an item may repeat it three times, that of a turn all items. */
-export function lengthOfText(events: readonly Event[]): number {
+/** About how much text events become: the end of an item may repeat it three times, that of a turn all items. */
+export function lengthOfText(events: readonly Event[], measure: Measure): number {
   return events.reduce((sum, event) => {
-    if (event.type === "turn-end") return sum + lengthOfItems(event.answer.items);
-    return sum + lengthOf(event) * (event.type === "item-end" ? 3 : 1);
+    if (event.type === "turn-end") return sum + lengthOfItems(event.answer.items, measure);
+    return sum + lengthOf(event, measure) * (event.type === "item-end" ? 3 : 1);
   }, 0);
 }
 
@@ -41,20 +41,20 @@ function createBatchLimit(): (event: Event) => boolean {
   let characters = 0;
   return (event) => {
     count += 1;
-    characters += lengthOf(event);
+    characters += lengthOf(event, inCharacters);
     const isFull = count >= maxEvents || characters >= maxCharacters;
     if (isFull) count = characters = 0;
     return isFull;
   };
 }
 
-function lengthOf(event: Event): number {
+function lengthOf(event: Event, measure: Measure): number {
   switch (event.type) {
     case "item-delta":
-      return event.text.length;
+      return measure(event.text);
     case "item-start":
     case "item-end":
-      return lengthOfItem(event.item);
+      return lengthOfItem(event.item, measure);
     case "turn-queued":
     case "turn-start":
     case "turn-end":

@@ -104,15 +104,20 @@ function countEarly(fields: readonly unknown[], segments: readonly Segment[] = [
   return count;
 }
 
-/** About how many characters it takes to tell an item. */
-export function lengthOf(item: OutputItem): number {
-  if (item.type === "compaction" || item.type === "other") return JSON.stringify(item).length;
-  return textsOf(item).reduce((sum, { text }) => sum + text.length, 0);
+/** How long a text is. */
+export type Measure = (text: string) => number;
+
+export const inCharacters: Measure = (text) => text.length;
+
+/** About how much text it takes to tell an item. */
+export function lengthOf(item: OutputItem, measure: Measure): number {
+  if (item.type === "compaction" || item.type === "other") return measure(JSON.stringify(item));
+  return textsOf(item).reduce((sum, { text }) => sum + measure(text), 0);
 }
 
 /** The same for a list of them. */
-export function lengthOfItems(items: readonly OutputItem[]): number {
-  return items.reduce((sum, item) => sum + lengthOf(item), 0);
+export function lengthOfItems(items: readonly OutputItem[], measure: Measure): number {
+  return items.reduce((sum, item) => sum + lengthOf(item, measure), 0);
 }
 
 /** What an item's deltas are cut from. */
