@@ -166,7 +166,8 @@ export function holdFollower(held: Holdings, reply: FastifyReply, signal: AbortS
   if (size !== undefined && !take(toCounted(0))) hold.check(toCounted(0));
   return {
     room(events) {
-      const newBytes = size === undefined ? lengthOfText(events, Buffer.byteLength) : 0;
+      if (size !== undefined) return undefined;
+      const newBytes = lengthOfText(events, Buffer.byteLength);
       return take(toCounted(newBytes)) ? undefined : wait(newBytes);
     },
     sent,

@@ -471,9 +471,13 @@ suite("memory", () => {
     const { signal } = new AbortController();
     const size = 80_000;
     held.hold("other", 100_000);
-    const follower = holdFollower(held, replyTo(60_000), signal, size);
+    const reply = replyTo(60_000);
+    const follower = holdFollower(held, reply, signal, size);
     held.hold("other", 1_000_000 - held.bytes);
     assert.throws(() => holdFollower(held, replyTo(60_000), signal, size), { code: "overloaded" });
+    assert.equal(follower.room(long), undefined);
+    // Many short events are much longer as text.
+    Object.assign(reply.raw, { writableLength: 10 * size });
     assert.equal(follower.room(long), undefined);
     follower.release();
   });
