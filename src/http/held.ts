@@ -111,7 +111,7 @@ export function checkRepeated(held: Holdings, reply: FastifyReply, bytes: number
 }
 
 export interface FollowerHold {
-  /** Before events are told: takes room for their text, or waits for it as long as for a caller that stops reading. */
+  /** Before events are told: takes room for their text, or waits for it, longer than for a caller that stops reading. */
   room(events: readonly Event[]): Promise<void> | undefined;
   /** After that: only what its caller has not taken counts. */
   sent(): void;
@@ -155,7 +155,9 @@ export function holdFollower(held: Holdings, reply: FastifyReply, signal: AbortS
     // What it has not read could keep others waiting that keep it waiting.
     if (response.writableNeedDrain) await drained(response, stalledClientTimeoutMs);
     sent();
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(stalledClientTimeoutMs)]);
+    // Whoever stops reading is cut before: Node looks twice whether anything has moved.
+    const limitMs = Math.min(3 * stalledClientTimeoutMs, maxTimerMs);
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
     while (!take(toCounted(newBytes))) {
       await unlessAborted(held.released(), limit).catch(() => {});
       signal.throwIfAborted();
@@ -174,6 +176,8 @@ export function holdFollower(held: Holdings, reply: FastifyReply, signal: AbortS
     release: hold.release,
   };
 }
+
+const maxTimerMs = 2 ** 31 - 1;
 
 /** Counts what is left of a stream when all of it is written. */
 export function holdRest(held: Holdings, reply: FastifyReply): void {

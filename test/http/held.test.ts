@@ -419,7 +419,7 @@ suite("memory", () => {
 
   const long: readonly Event[] = [{ type: "item-delta", index: 0, kind: "text", part: 0, text: "x".repeat(500_000) }];
 
-  test("a follower waits for room no longer than for a caller that stops reading, and not for one that has left", async () => {
+  test("a follower waits for room only for a time, and not if its caller has left", async () => {
     const held = createHoldings(() => 1_000_000, "answers");
     const other = held.hold("other", 900_000);
     const left = new AbortController();
@@ -456,6 +456,15 @@ suite("memory", () => {
     await waitForRelease(address);
     const streamed = await ask(address, `responses/${id}?stream=true`, { bearer: token });
     assert.match(await streamed.response.text(), /response\.completed/);
+  });
+
+  test("a follower waits for room until others that stop reading are cut, which takes up to twice their time", async () => {
+    const held = createHoldings(() => 1_000_000, "answers");
+    const other = held.hold("other", 900_000);
+    const waiting = holdFollower(held, replyTo(20), new AbortController().signal).room(long);
+    setTimeout(other.release, 45);
+    await waiting;
+    assert.equal(held.bytes, 500_000);
   });
 
   test("a follower needs room for as many bytes as its text has, whatever its characters", async () => {
