@@ -7,7 +7,17 @@ import type { Session, SessionStore, Twin } from "../store.ts";
 import type { Match, CallerHabits } from "./match.ts";
 import { type Path, rootOf, talkFrom } from "./path.ts";
 import { canonOf, isWord, type Run, sideOf, stripBlanks, toRuns } from "./runs.ts";
-import { callerVersionOf, extrasOf, divide, historyOf, isStep, namesCall, type Shown, withOwnIds } from "./shown.ts";
+import {
+  callerVersionOf,
+  extrasOf,
+  divide,
+  historyOf,
+  isOneTurn,
+  isStep,
+  namesCall,
+  type Shown,
+  withOwnIds,
+} from "./shown.ts";
 
 /**
  * The next step of the session's newest turn: it names that turn's calls, which nobody does by chance, so its words
@@ -20,12 +30,7 @@ export async function matchStep(store: SessionStore, session: Session, shown: Sh
   const step = joinCalls(shown, path);
   if (differsInWording(step, path)) return undefined;
   // With what it may have inserted, a step can be as long as a path that begins before it.
-  return matchEnd(step, path, "matched", !isOneTurn(path));
-}
-
-function isOneTurn(path: Path): boolean {
-  const talk = withoutBlankAnswers(talkFrom(path, 0));
-  return isStep({ items: talk, end: talk.length });
+  return matchEnd(step, path, "matched", !isOneTurn(withoutBlankAnswers(talkFrom(path, 0))));
 }
 
 /**
@@ -34,7 +39,7 @@ function isOneTurn(path: Path): boolean {
  */
 function differsInWording(shown: Shown, path: Path): boolean {
   const talk = talkFrom(path, 0);
-  if (path.isAbridged || !isStep({ items: talk, end: talk.length })) return false;
+  if (path.isAbridged || !isOneTurn(talk)) return false;
   const asked = new Set(toRuns(talk).flatMap(({ side, canon }) => (side === "caller" ? [canon] : [])));
   if (historyOf(shown).some(({ side, canon }) => side === "caller" && !asked.has(canon))) return true;
   const given = new Map(talk.flatMap((item) => (item.type === "tool-output" ? [[item.callId, givenWords(item)]] : [])));
@@ -65,12 +70,12 @@ function matchEnd(shown: Shown, path: Path, history: History, isOnlyTail = false
 }
 
 function countRuns(items: readonly Item[]): number {
-  return toRuns(withoutBlankAnswers(items)).length;
+  return toRuns([...withoutBlankAnswers(items)]).length;
 }
 
 /** Some callers show answers without words, and some do not. */
-function withoutBlankAnswers(items: readonly Item[]): readonly Item[] {
-  return items.filter((item) => sideOf(item) !== "model" || isWord(item));
+function withoutBlankAnswers(items: readonly Item[]): Iterable<Item> {
+  return items.values().filter((item) => sideOf(item) !== "model" || isWord(item));
 }
 
 /** One exchange could also be another conversation, mistaken for this one's next message; two could not. */

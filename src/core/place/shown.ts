@@ -22,12 +22,16 @@ export function readShown(items: readonly Item[]): Shown {
   return { items, end: end + 1 };
 }
 
-/**
- * It shows only the turn it continues, step by step: nothing is asked right after the model's words. What is said after
- * a tool's output still belongs to that turn.
- */
+/** It shows only the turn it continues, step by step. */
 export function isStep({ items, end }: Shown): boolean {
-  if (end === 0) return false;
+  return end > 0 && isOneTurn(items);
+}
+
+/**
+ * Nothing is asked right after the model's words. What is said after a tool's output still belongs to that turn. A thread
+ * of several turns need not be read beyond its second question.
+ */
+export function isOneTurn(items: Iterable<Item>): boolean {
   let last: Run["side"] | undefined;
   for (const item of items) {
     const side = sideOf(item);
