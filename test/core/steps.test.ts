@@ -17,14 +17,17 @@ const call = (callId: string): Item => {
   return { type: "tool-call", kind: "function", callId, name: "look", arguments: "{}" };
 };
 
-/** The model calls a tool when asked to look, twice at once if asked to, and calls it again when the tool says so. */
+/**
+ * The model calls a tool when asked to look, twice at once if asked to, and calls it again when the tool says so. Its
+ * answer is blank if asked to hush.
+ */
 function createScene(hint: { readonly hint: string; readonly hintsAtTalk?: boolean }, store = createMemoryStore()) {
   let calls = 0;
   const adapter = createScriptedAdapter(async function* ({ items }) {
     const last = items.at(-1)!;
     const said = last.type === "message" ? last.content : last.type === "tool-output" ? last.output : "";
     const isLook = String(said).startsWith("look");
-    if (!isLook) return yield [{ type: "text", text: "well" }];
+    if (!isLook) return yield [{ type: "text", text: said === "hush" ? " " : "well" }];
     for (let index = 0; index < (said === "look twice" ? 2 : 1); index += 1) {
       yield [
         { type: "tool-call", index, callId: `c${(calls += 1)}`, name: "look" },
@@ -90,6 +93,15 @@ for (const [kind, hint] of Object.entries(kinds)) {
     assert.deepEqual(await say(user("Hello")), { history: "new", seen: [user("Hello")] });
   });
 }
+
+test("a client that shows everything but a blank answer shows its history too", async () => {
+  const say = createScene(speaker);
+  await say(user("hush"));
+  await say(user("look up"));
+  const { history } = await say(user("hush"), user("look up"), call("c1"), output("c1"));
+  assert.equal(history, "matched");
+  assert.deepEqual(await say(user("Hello")), { history: "new", seen: [user("Hello")] });
+});
 
 test("a step is recognised by its call, even if its text has changed or was asked before", async () => {
   const say = createScene(talk);
