@@ -5,6 +5,7 @@ import { type Item, removed } from "../../src/core/item.ts";
 import { withoutKnown } from "../../src/core/place/again.ts";
 import { assembleContext } from "../../src/core/place/context.ts";
 import { mergeSteering } from "../../src/core/place/force.ts";
+import { joinCalls } from "../../src/core/place/joined-calls.ts";
 import { extend, noPath, type Path, surplusOf, talkFrom, toPath, turnsOf } from "../../src/core/place/path.ts";
 import type { Place } from "../../src/core/place/place.ts";
 import { namesCall, withOwnIds } from "../../src/core/place/shown.ts";
@@ -14,7 +15,9 @@ import type { Ask } from "../../src/core/turn.ts";
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
 const system = (content: string): Item => ({ type: "message", role: "system", content });
-const call = (callId: string): Item => ({ type: "tool-call", kind: "function", callId, name: "f", arguments: "{}" });
+const call = (callId: string, written = "{}"): Item => {
+  return { type: "tool-call", kind: "function", callId, name: "f", arguments: written };
+};
 const output = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: callId });
 
 let turns = 0;
@@ -196,4 +199,19 @@ test("a caller names our calls if its last answer has some, and all of them are 
   assert.ok(names(user("go"), call("old"), output("old"), assistant("so"), call("c1"), assistant("and"), call("c2")));
   assert.equal(names(user("go"), call("c1"), call("old")), false);
   assert.equal(names(user("go"), call("c1"), output("c1"), assistant("done")), false);
+});
+
+test("calls are joined only with those of their own answer, though others have the same ids", () => {
+  const [one, two, three, four] = [call("c0", "[1]"), call("c1", "[2]"), call("c0", "[3]"), call("c1", "[4]")];
+  const outputs = [output("c0"), output("c1")];
+  const path = toPath([makeTurn([user("go")], [one, two]), makeTurn(outputs, [three, four])]);
+  const join = (...items: readonly Item[]) => {
+    const end = items.findLastIndex(({ type }) => type === "tool-call") + 1;
+    return joinCalls({ items, end }, path).items;
+  };
+  // One call of the newest answer is left out.
+  const some = [user("go"), one, two, ...outputs, three, output("c0")];
+  assert.deepEqual(join(...some), some);
+  const split = [user("go"), one, output("c0"), two, output("c1"), three, output("c0"), four, output("c1")];
+  assert.deepEqual(join(...split), [user("go"), one, two, ...outputs, three, four, ...outputs]);
 });

@@ -1,8 +1,8 @@
 /** Parallel calls, which some callers show one by one, each with its output, joined as the path has them. */
-import type { Item } from "../item.ts";
+import type { Item, ToolCall } from "../item.ts";
 import { type Path, turnsOf } from "./path.ts";
-import { sideOf } from "./runs.ts";
-import { callIdsOf, type Shown } from "./shown.ts";
+import { canonicalJson, sideOf } from "./runs.ts";
+import type { Shown } from "./shown.ts";
 
 /**
  * The steps of a path's newest turn, with whatever was said between the calls of one answer after the last of them.
@@ -32,18 +32,27 @@ function findLastCalls({ items, end }: Shown, path: Path): ReadonlyMap<Item, num
   const turns = turnsOf(path);
   let answer = turns.length;
   let last = end;
-  // Answers may have the same ids, so each is used up before the one before it.
-  let open = new Set<string>();
+  // Answers may have the same calls, so each is used up before the one before it.
+  let open = new Map<string, ToolCall>();
   for (let index = end - 1; index >= 0; index -= 1) {
     const item = items[index];
     if (item?.type !== "tool-call") continue;
-    if (!open.delete(item.callId)) {
+    if (!take(open, item)) {
       answer -= 1;
-      open = new Set(callIdsOf(turns[answer]?.output ?? []));
-      if (!open.delete(item.callId)) break;
+      open = new Map(turns[answer]?.output.flatMap((each) => (each.type === "tool-call" ? [[each.callId, each]] : [])));
+      if (!take(open, item)) break;
       last = index;
     }
     lastCalls.set(item, last);
   }
   return lastCalls;
+}
+
+/** Answers may also have other calls with the same ids. */
+function take(open: Map<string, ToolCall>, { callId, name, arguments: written }: ToolCall): boolean {
+  const call = open.get(callId);
+  if (call?.name !== name) return false;
+  // Most callers show the arguments as they were written, and these may be long.
+  const isSame = call.arguments === written || canonicalJson(call.arguments) === canonicalJson(written);
+  return isSame && open.delete(callId);
 }
