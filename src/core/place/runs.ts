@@ -45,9 +45,10 @@ function split(items: readonly Item[]): readonly Segment[] {
   for (const [place, item] of items.entries()) {
     const side = sideOf(item);
     if (side === undefined) continue;
-    if (side !== last?.side) segments.push((last = { side, items: [], places: [] }));
-    last.items.push(item);
-    last.places.push(place);
+    if (side === last?.side) {
+      last.items.push(item);
+      last.places.push(place);
+    } else segments.push((last = { side, items: [item], places: [place] }));
   }
   return segments;
 }
