@@ -48,6 +48,10 @@ for (const [name, text] of [
   ["adapter.ts", `interface Options { a: number }\nexport default (options: Options) => ${sayIt};`],
   ["adapter.mjs", `export default function make(options) { return ${sayIt}; }`],
   ["adapter.cjs", `module.exports = (options) => ${sayIt};`],
+  [
+    "bundled.cjs",
+    `exports[Symbol.toStringTag] = "Module";\nexports.default = (options) => ${sayIt};\nexports.version = 1;`,
+  ],
   ["object.mjs", `const options = { a: 1 };\nexport default ${sayIt};`],
   [
     "class.ts",

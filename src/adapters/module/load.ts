@@ -56,6 +56,7 @@ function callExported(file: string, make: unknown, options: Readonly<Record<stri
   }
 }
 
+/** Bundlers give the same mark to the exports of an ES module that they turn into CommonJS. */
 function isEsModule(loaded: unknown): loaded is Readonly<Record<string, unknown>> {
   return typeof loaded === "object" && loaded !== null && Object.prototype.toString.call(loaded) === "[object Module]";
 }
