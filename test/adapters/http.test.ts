@@ -494,10 +494,10 @@ test("an event without an end is refused beyond its size limit", () => {
   assert.throws(() => reader.read([Buffer.from("xxxxx")]), failsWith("adapter_protocol"));
 });
 
-test("a byte order mark before the first event is skipped, and an event without data is ignored", () => {
+test("a byte order mark is skipped before the first event only, and an event without data is ignored", () => {
   for (const bytes of [1, 2, 64]) {
     const reader = createEventReader(1024);
-    const stream = Buffer.from("\ufeffdata: one\n\ndata:\n\ndata: \n\ndata: \ufefftwo\n\n");
+    const stream = Buffer.from("\ufeffdata: one\n\ndata:\n\ndata: \n\ndata: \ufefftwo\n\n\ufeffdata: three\n\n");
     const events: string[] = [];
     for (let from = 0; from < stream.length; from += bytes) {
       events.push(...reader.read([stream.subarray(from, from + bytes)]));

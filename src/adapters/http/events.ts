@@ -2,7 +2,7 @@
 import { GatewayError } from "../../core/errors.ts";
 import { createGathering } from "../gathering.ts";
 import type { Scrub } from "./refusal.ts";
-import { decodeUtf8 } from "./utf8.ts";
+import { decodeUtf8, withoutMark } from "./utf8.ts";
 
 export interface EventReader {
   /** The data of each event that these bytes complete. */
@@ -24,6 +24,7 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
   let pending: string | undefined;
   /** Its size in memory: a line keeps the text it was sliced from alive, so lines other than data count too. */
   let pendingSize = 0;
+  let hasBegun = false;
   /** The byte at the end of each line, as the first one shows: by the standard, a lone carriage return ends one too. */
   let lineEnd: number | undefined;
   let hasReturn = false;
@@ -35,6 +36,11 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
     const place = bytes.indexOf(carriageReturn);
     hasReturn = place !== -1;
     return hasReturn && place < bytes.length - 1 ? carriageReturn : undefined;
+  }
+
+  function toText(bytes: Buffer): string {
+    const text = decodeUtf8(bytes, scrub);
+    return hasBegun ? text : withoutMark(text);
   }
 
   function readLines(text: string, events: string[]): void {
@@ -72,7 +78,8 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
         const cut = lineEnd === undefined ? 0 : buffer.lastIndexOf(lineEnd) + 1;
         if (cut > 0) {
           tail.add(buffer.subarray(0, cut));
-          readLines(decodeUtf8(tail.take(), scrub), events);
+          readLines(toText(tail.take()), events);
+          hasBegun = true;
         }
         if (cut < buffer.length) tail.add(buffer.subarray(cut));
       }
@@ -86,7 +93,7 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
     },
     end() {
       const events: string[] = [];
-      readLines(decodeUtf8(tail.take(), scrub), events);
+      readLines(toText(tail.take()), events);
       dispatch(events);
       return events;
     },

@@ -3,7 +3,7 @@ import { GatewayError } from "../../core/errors.ts";
 import { createGathering } from "../gathering.ts";
 import type { Scrub } from "./refusal.ts";
 import type { UpstreamResponse } from "./upstream.ts";
-import { decodeUtf8 } from "./utf8.ts";
+import { decodeUtf8, withoutMark } from "./utf8.ts";
 
 export async function readWhole(response: UpstreamResponse, maxBytes: number, scrub?: Scrub): Promise<string> {
   const gathered = createGathering();
@@ -17,7 +17,7 @@ export async function readWhole(response: UpstreamResponse, maxBytes: number, sc
       });
     }
   }
-  return decodeUtf8(gathered.take(), scrub);
+  return withoutMark(decodeUtf8(gathered.take(), scrub));
 }
 
 /** How long to wait for a body that only explains its head. */
