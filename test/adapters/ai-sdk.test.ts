@@ -360,6 +360,28 @@ test("a package that ignores the abort signal is not waited for, and its stream 
   await Promise.all([ended, cancelled]);
 });
 
+test("a stream that stays open after the finish is aborted and cancelled, which nobody waits for", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const source = `
+    export const createOpen = ({ events }) => (name) => ({
+      specificationVersion: "v3", provider: "open.chat",
+      doStream: async ({ abortSignal }) => {
+        abortSignal.addEventListener("abort", () => events.push("aborted"));
+        return { stream: new ReadableStream({
+          start: (controller) => controller.enqueue({ type: "finish", finishReason: { unified: "stop" }, usage: {} }),
+          cancel: () => void events.push("cancelled"),
+        }) };
+      },
+    });`;
+  const events: string[] = [];
+  const folder = installPackage(context, "open", source);
+  await collect(createAiSdk({ package: "open", options: { events } }, {}, folder));
+  context.mock.timers.tick(999);
+  assert.deepEqual(events, []);
+  context.mock.timers.tick(1);
+  assert.deepEqual(events.toSorted(), ["aborted", "cancelled"]);
+});
+
 function readParts(...parts: readonly StreamPart[]): readonly Delta[] {
   const deltas: Delta[] = [];
   const reader = createReplyReader({ isCustom: () => false, reportOmission() {} });

@@ -13,10 +13,12 @@ export async function* readParts(
   open: (signal: AbortSignal) => PromiseLike<{ readonly stream: ReadableStream<StreamPart> }>,
   signal: AbortSignal,
 ): AsyncGenerator<readonly StreamPart[], void, void> {
-  const reader = checkStream(await open(signal)).getReader();
+  const leaving = new AbortController();
+  const either = AbortSignal.any([signal, leaving.signal]);
+  const reader = checkStream(await open(either)).getReader();
   const cancel = () => void reader.cancel().catch(() => {});
-  if (signal.aborted) cancel();
-  signal.addEventListener("abort", cancel);
+  if (either.aborted) cancel();
+  either.addEventListener("abort", cancel);
   let batch: StreamPart[] = [];
   let pending = read(reader);
   for (;;) {
@@ -33,7 +35,7 @@ export async function* readParts(
     const part = checkPart(step.value);
     batch.push(part);
     if (part.type === "finish") {
-      void drain(reader);
+      void drain(reader, leaving);
       break;
     }
     pending = read(reader);
@@ -56,8 +58,8 @@ async function arrived(pending: Read): Promise<Step | undefined> {
   return await Promise.race([pending.catch(() => undefined), breathe(undefined)]);
 }
 
-async function drain(reader: ReadableStreamDefaultReader<StreamPart>): Promise<void> {
-  const timer = setTimeout(() => void reader.cancel().catch(() => {}), leaveMs);
+async function drain(reader: ReadableStreamDefaultReader<StreamPart>, leaving: AbortController): Promise<void> {
+  const timer = setTimeout(() => leaving.abort(), leaveMs);
   try {
     while (!(await reader.read()).done);
   } catch {
