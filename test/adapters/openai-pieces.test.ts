@@ -1,7 +1,6 @@
 /** How the openai adapter puts together what signs a model's reasoning. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createChoiceReader } from "../../src/adapters/openai/chat/choice.ts";
 import { gatherPieces } from "../../src/adapters/openai/chat/pieces.ts";
 import { createReplyReader } from "../../src/adapters/openai/chat/reply.ts";
 import type { Delta } from "../../src/core/delta.ts";
@@ -50,23 +49,17 @@ test("what signs reasoning is told once before what follows it, and what comes l
 });
 
 test("what signs reasoning is told early if it is too much to hold, so that it counts towards the answer's length", () => {
-  const told: Delta[] = [];
-  const choice = createChoiceReader(
-    (delta) => told.push(delta),
-    String,
-    "delta",
-    () => false,
-  );
-  const delta = details({ ...text, text: "x".repeat(6 * 1024 * 1024) });
-  for (const count of [0, 0, 1]) {
-    choice.accept({ delta });
-    assert.equal(told.length, count);
+  const piece = JSON.stringify(chunk(details({ ...text, text: "x".repeat(6 * 1024 * 1024) })));
+  const toldAfterEach = { 1: [0, 0, 1, 0], 2: [0, 1, 0, 1], 128: [1, 1, 1, 0] };
+  for (const [choices, expected] of Object.entries(toldAfterEach)) {
+    const reader = createReplyReader(String, undefined, Number(choices));
+    const read = (data: string) => reader.read([Buffer.from(`data: ${data}\n\n`)]);
+    const told = [piece, piece, piece, "[DONE]"].map((data) => read(data).map(({ type }) => type));
+    assert.deepEqual(
+      told,
+      expected.map((count) => Array(count).fill("reasoning-extra")),
+    );
   }
-  choice.end();
-  assert.deepEqual(
-    told.map(({ type }) => type),
-    ["reasoning-extra"],
-  );
 });
 
 test("reasoning that comes a few words at a time is one entry, signed as a whole", () => {

@@ -26,11 +26,13 @@ export interface ChoiceReader {
   end(): void;
 }
 
+/** `maxSignedSize`: how much of what signs the reasoning may wait to be told. */
 export function createChoiceReader(
   say: Say,
   scrub: Scrub,
   word: Word,
   isCustom: (name: string) => boolean,
+  maxSignedSize: number,
 ): ChoiceReader {
   const calls = createCallReader(emit, isCustom);
   const annotations: Annotation[] = [];
@@ -145,9 +147,6 @@ export function createChoiceReader(
     },
   };
 }
-
-/** More than the longest reasoning has, even in pieces of a word each: what is told in two parts may not be joined. */
-const maxSignedSize = 16 * 1024 * 1024;
 
 type Logprobs = ReturnType<typeof readLogprobs>;
 

@@ -28,6 +28,12 @@ export function readWholeReply(body: string, scrub: Scrub, isCustom = never, cho
   return deltas;
 }
 
+/**
+ * What all choices may keep of what signs their reasoning. More than the longest reasoning has, even in pieces of a word
+ * each: what is told in two parts may not be joined.
+ */
+const maxSignedSize = 16 * 1024 * 1024;
+
 /** A chunk and a whole answer differ only in the key of the message. Choices that were not requested are ignored. */
 function createAnswerReader(
   say: Say,
@@ -36,7 +42,8 @@ function createAnswerReader(
   isCustom: (name: string) => boolean,
   count: number,
 ): AnswerReader & { readonly hasMessage: () => boolean } {
-  const first = createChoiceReader(say, scrub, word, isCustom);
+  const createReader = (tell: Say) => createChoiceReader(tell, scrub, word, isCustom, maxSignedSize / count);
+  const first = createReader(say);
   const choices = new Map([[0, first]]);
   let fingerprint: string | undefined;
   let serviceTier: string | undefined;
@@ -68,7 +75,7 @@ function createAnswerReader(
   function choiceAt(index: number): ChoiceReader | undefined {
     const known = choices.get(index);
     if (known !== undefined || !Number.isInteger(index) || index < 0 || index >= count) return known;
-    const other = createChoiceReader((delta) => say({ ...delta, choice: index }), scrub, word, isCustom);
+    const other = createReader((delta) => say({ ...delta, choice: index }));
     choices.set(index, other);
     return other;
   }
