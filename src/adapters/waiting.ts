@@ -4,8 +4,8 @@ import type { AnswerLimits } from "./type.ts";
 import { createWatch, type Limit } from "./watch.ts";
 
 /**
- * The steps of others' code, one by one; the limits count only while one is awaited. `start` gets a signal to stop, whose
- * reason is a `TimeoutError` if a limit has passed.
+ * The steps of others' code, one by one; silence counts only while one is awaited. `start` gets a signal to stop, whose
+ * reason is a `TimeoutError` if a limit has passed, what was thrown if a step failed, or else an `AbortError`.
  */
 export async function* pullSteps<Step>(
   start: (signal: AbortSignal) => AsyncIterator<Step>,
@@ -53,6 +53,7 @@ export async function* pullSteps<Step>(
       watch.enter("idle", limits.idleMs);
     }
   } catch (thrown) {
+    inner.abort(thrown);
     throw why ?? thrown;
   } finally {
     watch.stop();

@@ -65,16 +65,29 @@ for (const [limit, script, stream] of [
   });
 }
 
-test("a program that is stopped at a timeout may clean up", async (context) => {
-  const { path, connected } = await listen(context);
-  const program = `const test = require("node:net").connect(${JSON.stringify(path)}); process.on("SIGTERM", () => test.end("clean"))`;
-  const adapter = createCommand({ argv: [node, "-e", program], first_byte_timeout_ms: 1_000 }, environment);
-  const failure = failureOf(collect(adapter, turnOf("Hello")));
-  const [said] = await once(await connected, "data");
-  assert.equal(String(said), "clean");
-  assert.equal((await failure).code, "adapter_timeout");
-  await adapter.close?.();
-});
+for (const [why, line, code] of [
+  ["at a timeout", "", "adapter_timeout"],
+  [
+    "because it reported a failure",
+    '{"type":"error","code":"adapter_rate_limit","message":"Busy."}',
+    "adapter_rate_limit",
+  ],
+] as const) {
+  test(`a program that is stopped ${why} may clean up`, async (context) => {
+    const { path, connected } = await listen(context);
+    const program = `const test = require("node:net").connect(${JSON.stringify(path)}, () => console.log(${JSON.stringify(line)})); process.on("SIGTERM", () => test.end("clean"))`;
+    const adapter = createCommand({ argv: [node, "-e", program], idle_timeout_ms: 100 }, environment);
+    const failure = failureOf(collect(adapter, turnOf("Hello")));
+    let said = "";
+    await once(
+      (await connected).on("data", (bytes) => (said += bytes)),
+      "close",
+    );
+    assert.equal(said, "clean");
+    assert.equal((await failure).code, code);
+    await adapter.close?.();
+  });
+}
 
 test("the time that the reader takes does not count as the program's silence", async () => {
   const script = "echo one; sleep 0.05; yes | head -c 1000000";

@@ -44,17 +44,22 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
       const launch = { argv, cwd, env, input: writeInput(turn, input, tell) };
       const readReply = createReplyReader(output);
       let started: Program | undefined;
-      const read = (inner: AbortSignal) => (started = start(launch, inner)).read();
+      async function* answer(inner: AbortSignal) {
+        started = start(launch, inner);
+        for await (const bytes of started.read()) {
+          const deltas: Delta[] = [];
+          try {
+            readReply(bytes, deltas);
+          } finally {
+            // What was said before a failure is sent first.
+            yield deltas;
+          }
+        }
+      }
       const toLateness = (limit: Limit, limitMs: number) =>
         toLateFailure(`The adapter's program ${missed[limit]}`, limit, limitMs, started?.toCause());
-      for await (const bytes of pullSteps(read, limitsOf(turn), signal, toLateness)) {
-        const deltas: Delta[] = [];
-        try {
-          readReply(bytes, deltas);
-        } finally {
-          // What was said before a failure is sent first.
-          if (deltas.length > 0) yield deltas;
-        }
+      for await (const deltas of pullSteps(answer, limitsOf(turn), signal, toLateness)) {
+        if (deltas.length > 0) yield deltas;
       }
     },
     async close() {

@@ -22,7 +22,7 @@ const maxKeptErrorBytes = 2_048;
 /** How long after its end output may arrive. */
 const maxDelayMs = 500;
 
-/** An abort kills the program at once; one because of a passed limit first asks it to end. */
+/** The signal stops the program: kills it at once if nobody waits any more, otherwise first asks it to end. */
 export function startProgram(launch: Launch, maxOutputBytes: number, signal: AbortSignal): Program {
   const child = spawnGroup(launch);
   const name = basename(launch.argv[0]);
@@ -41,10 +41,10 @@ export function startProgram(launch: Launch, maxOutputBytes: number, signal: Abo
   }
 
   function stop(): void {
-    const isLate = signal.reason instanceof DOMException && signal.reason.name === "TimeoutError";
+    const isLeft = signal.reason instanceof DOMException && signal.reason.name === "AbortError";
     child.stdout.destroy();
-    send(isLate ? "SIGTERM" : "SIGKILL");
-    if (isLate) killer = setTimeout(() => send("SIGKILL"), graceMs).unref();
+    send(isLeft ? "SIGKILL" : "SIGTERM");
+    if (!isLeft) killer = setTimeout(() => send("SIGKILL"), graceMs).unref();
     wake?.();
   }
 
