@@ -360,6 +360,23 @@ test("a package that ignores the abort signal is not waited for, and its stream 
   await Promise.all([ended, cancelled]);
 });
 
+test("what a package leaves out is told before the first byte, for which the limit is still in force", async (context) => {
+  const source = `
+    export const createSlow = () => (name) => ({
+      specificationVersion: "v3", provider: "slow.chat",
+      doStream: async () => ({ stream: new ReadableStream({
+        start: (controller) =>
+          controller.enqueue({ type: "stream-start", warnings: [{ type: "unsupported", feature: "topK" }] }),
+      }) }),
+    });`;
+  const folder = installPackage(context, "slow", source);
+  const adapter = createAiSdk({ package: "slow", first_byte_timeout_ms: 20 }, {}, folder);
+  const told: unknown[] = [];
+  const stream = adapter.stream(turn, new AbortController().signal, (remark) => told.push(remark));
+  await assert.rejects(Array.fromAsync(stream), { wireCode: "adapter_first_byte_timeout" });
+  assert.deepEqual(told, [{ type: "left-out", what: "top_k" }]);
+});
+
 test("a stream that stays open after the finish is aborted and cancelled, which nobody waits for", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   const source = `

@@ -40,8 +40,9 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
         const traced = turn.trace && { headers: toTraceHeaders(turn.trace) };
         return model.doStream(toVersion({ ...call, ...traced, prompt, abortSignal }, model.specificationVersion));
       };
+      const start = (inner: AbortSignal) => readParts(open, reply.begin, inner);
       try {
-        for await (const parts of pullSteps((inner) => readParts(open, inner), limitsOf(turn), signal, explainDelay)) {
+        for await (const parts of pullSteps(start, limitsOf(turn), signal, explainDelay)) {
           const deltas: Delta[] = [];
           try {
             for (const part of parts) reply.accept(part, deltas);

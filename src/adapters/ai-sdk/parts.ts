@@ -1,16 +1,17 @@
 /** Reads the parts of a model's stream, in batches. */
 import { setImmediate as breathe } from "node:timers/promises";
 import { checkPart, checkStream } from "./check.ts";
-import type { StreamPart } from "./spec.ts";
+import type { StartPart, StreamPart } from "./spec.ts";
 
 /** The most parts in a batch, so that a burst cannot hold up other turns. */
 const maxBatchParts = 256;
 /** Time to drain a stream after its end, so that its connection can be reused. */
 const leaveMs = 1000;
 
-/** Ends after `finish`, or with the stream. */
+/** Ends after `finish`, or with the stream. The opening part precedes anything from the other side, so `begin` gets it. */
 export async function* readParts(
   open: (signal: AbortSignal) => PromiseLike<{ readonly stream: ReadableStream<StreamPart> }>,
+  begin: (part: StartPart) => void,
   signal: AbortSignal,
 ): AsyncGenerator<readonly StreamPart[], void, void> {
   const leaving = new AbortController();
@@ -22,10 +23,8 @@ export async function* readParts(
   let batch: StreamPart[] = [];
   let pending = read(reader);
   for (;;) {
-    // `stream-start` precedes anything from the other side.
-    const isReady = (batch.at(-1)?.type ?? "stream-start") !== "stream-start";
     const isFull = batch.length >= maxBatchParts;
-    const step = isFull ? undefined : await (isReady ? arrived(pending) : pending);
+    const step = isFull ? undefined : await (batch.length > 0 ? arrived(pending) : pending);
     if (step === undefined) {
       yield batch;
       batch = [];
@@ -33,7 +32,8 @@ export async function* readParts(
     }
     if (step.done) break;
     const part = checkPart(step.value);
-    batch.push(part);
+    if (part.type === "stream-start") begin(part);
+    else batch.push(part);
     if (part.type === "finish") {
       void drain(reader, leaving);
       break;

@@ -6,10 +6,12 @@ import type { Finish } from "../../core/turn.ts";
 import { brokenOff } from "../failures.ts";
 import { createCallReader } from "./calls.ts";
 import { type SealedBlock, writeSeal } from "./seal.ts";
-import type { FinishPart, StreamPart } from "./spec.ts";
+import type { FinishPart, StartPart, StreamPart } from "./spec.ts";
 import { readUsage } from "./usage.ts";
 
 export interface ReplyReader {
+  /** Tells what the provider ignores. */
+  begin(part: StartPart): void;
   /** Adds the part's deltas; throws what an `error` part holds. */
   accept(part: StreamPart, deltas: Delta[]): void;
   /** Throws if the answer is unfinished. */
@@ -37,14 +39,14 @@ export function createReplyReader({ isCustom, reportOmission }: ReplySurrounding
   }
 
   return {
+    begin({ warnings }) {
+      for (const warning of warnings ?? []) {
+        const what = readWarning(warning);
+        if (what !== undefined) reportOmission(what);
+      }
+    },
     accept(part, deltas) {
       switch (part.type) {
-        case "stream-start":
-          for (const warning of part.warnings ?? []) {
-            const what = readWarning(warning);
-            if (what !== undefined) reportOmission(what);
-          }
-          return;
         case "text-delta":
           if (part.delta === "") return;
           thought.leave(deltas);
@@ -168,7 +170,7 @@ function readFinish(reason: FinishPart["finishReason"] | undefined): Finish {
   }
 }
 
-type Warning = Extract<StreamPart, { type: "stream-start" }>["warnings"][number];
+type Warning = StartPart["warnings"][number];
 
 /** What the provider ignored of the call, in the wires' terms. */
 function readWarning(warning: Warning): string | undefined {

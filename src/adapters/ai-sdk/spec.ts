@@ -25,6 +25,7 @@ type SpecVersion = (typeof versions)[number];
 /** Parts that only the newest version has are ignored. */
 export type StreamPart = LanguageModelV2StreamPart | LanguageModelV3StreamPart;
 
+export type StartPart = Extract<StreamPart, { type: "stream-start" }>;
 export type FinishPart = Extract<StreamPart, { type: "finish" }>;
 
 /** A call in version 3, plus the effort, which has its own field since version 4. */
