@@ -121,6 +121,7 @@ test("A file that arrives byte by byte is fetched completely.", async () => {
   const signal = new AbortController().signal;
   const { bytes } = await fetchMedia(server.url, { maxBytes: 30_000, timeoutMs: 10_000, allowPrivate: true }, signal);
   assert.equal(Buffer.from(bytes).toString(), "x".repeat(30_000));
+  assert.equal(bytes.buffer.byteLength, 30_000, "nothing is behind it");
 });
 
 test("A line that a program writes in tiny pieces takes little more memory than its characters.", () => {

@@ -112,5 +112,6 @@ async function readMedia(answer: Dispatcher.ResponseData, where: string, limits:
     gathered.add(piece);
     if (gathered.size() > maxBytes) throw tooLarge(where, limits);
   }
-  return { bytes: gathered.take(), type };
+  // A copy of its own: what others make of its memory must not show what is behind it.
+  return { bytes: new Uint8Array(gathered.take()), type };
 }
