@@ -11,7 +11,7 @@ import {
 } from "../../../core/item.ts";
 import { refusePart } from "../../failures.ts";
 import { type JsonObject, objectAt } from "../../json.ts";
-import { gatherPieces, type SignedFields } from "./pieces.ts";
+import { createSignatures, type Signatures } from "./pieces.ts";
 
 interface AssistantMessage {
   readonly role: "assistant";
@@ -44,14 +44,12 @@ export function writeMessages(
   /** Reasoning before the assistant's next message. */
   let reasoningText = "";
   /** What signs it, or the open message, if it came late. */
-  let signatures: JsonObject[] = [];
-  /** What signs the open message. */
-  let signed: SignedFields | undefined;
+  let signatures: Signatures | undefined;
   /** Tool output that a tool message cannot hold; it follows the last of the outputs. */
   let shown: unknown[] = [];
 
   function openAssistant(fields: JsonObject): AssistantMessage {
-    sign();
+    signatures?.sign(open);
     open = { ...fields, role: "assistant", content: null };
     isReasoningSent = hasReasoning(fields);
     messages.push(open);
@@ -62,26 +60,16 @@ export function writeMessages(
     if (reasoningText !== "" && !isReasoningSent)
       assistant.reasoning_content = (assistant.reasoning_content ?? "") + reasoningText;
     reasoningText = "";
-    addSignatures();
-  }
-
-  function addSignatures(): void {
-    for (const fields of signatures) (signed ??= gatherPieces()).add(fields);
-    signatures = [];
-  }
-
-  /** Fields that the message has from its caller count more. */
-  function sign(): void {
-    if (open !== undefined && signed !== undefined) Object.assign(open, { ...signed.toFields(), ...open });
-    signed = undefined;
+    signatures?.join();
   }
 
   /** The next message is another's; reasoning without a message is dropped. */
   function closeAssistant(): void {
-    addSignatures();
-    sign();
+    signatures?.join();
+    signatures?.sign(open);
     open = undefined;
     reasoningText = "";
+    signatures = undefined;
   }
 
   function say(message: Message): void {
@@ -105,7 +93,8 @@ export function writeMessages(
     switch (item.type) {
       case "reasoning":
         if (sendsReasoning) reasoningText += textOfReasoning(item);
-        if (item.extra?.dialect === "chat" && item.extra.source === source) signatures.push(item.extra.fields);
+        if (item.extra?.dialect === "chat" && item.extra.source === source)
+          (signatures ??= createSignatures()).add(item.extra.fields);
         break;
       case "tool-call": {
         const assistant = open ?? openAssistant({});
