@@ -116,6 +116,7 @@ suite("docs/writing-an-adapter.md", () => {
       if (line.includes('"error"'))
         await assert.rejects(answer.next(), { code: "adapter_rate_limit", message: "Busy." });
       else assert.equal((await answer.next()).done, false, line);
+      await answer.return?.();
       await adapter.close?.();
     }
   });
