@@ -55,7 +55,13 @@ export function namesCall({ items, end }: Shown, { tip }: Path): boolean {
 
 /** Where the words of the model begin that end here. */
 export function findAnswer(items: readonly Item[], end: number): number {
-  return items.findLastIndex((item, index) => index < end && !["model", undefined].includes(sideOf(item))) + 1;
+  let start = end;
+  for (let item = items[start - 1]; item !== undefined; item = items[start - 1]) {
+    const side = sideOf(item);
+    if (side === "caller" || side === "tools") break;
+    start -= 1;
+  }
+  return start;
 }
 
 /** Calls get our ids, since the caller's may differ: the n-th from the end is the same. */
