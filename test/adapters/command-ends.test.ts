@@ -1,6 +1,6 @@
 /** The command adapter with real programs: how they end, and that no process stays behind. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
@@ -88,6 +88,26 @@ for (const [why, line, code] of [
     await adapter.close?.();
   });
 }
+
+test("a program that may not be signalled, as it runs as another user, fails only its own answer", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const denied = Object.assign(new Error("kill EPERM"), { code: "EPERM" });
+  const group = context.mock.method(process, "kill", () => {
+    throw denied;
+  });
+  const head = context.mock.method(ChildProcess.prototype, "kill", function (this: ChildProcess) {
+    this.emit("error", denied);
+    return false;
+  });
+  const script = `echo '{"type":"error","message":"Broken."}'; sleep 60`;
+  const adapter = createCommand({ argv: ["sh", "-c", script] }, environment);
+  assert.equal((await failureOf(collect(adapter, turnOf("Hello")))).message, "Broken.");
+  context.mock.timers.tick(2_000);
+  assert.deepEqual([group.mock.callCount(), head.mock.callCount()], [2, 2]);
+  group.mock.restore();
+  head.mock.restore();
+  await adapter.close?.();
+});
 
 test("the time that the reader takes does not count as the program's silence", async () => {
   const script = "echo one; sleep 0.05; yes | head -c 1000000";

@@ -84,7 +84,8 @@ export function startProgram(launch: Launch, maxOutputBytes: number, signal: Abo
   }
 
   signal.addEventListener("abort", stop);
-  child.once("error", (error) => {
+  // Not only the start can fail: so does every signal to a program that runs as another user.
+  child.on("error", (error) => {
     if (child.pid !== undefined) return;
     failure ??= toLaunchFailure(error, launch);
     gone.resolve();
