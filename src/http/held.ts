@@ -3,6 +3,7 @@ import type { FastifyReply } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Event } from "../core/event.ts";
 import { lengthOfText } from "../core/frame/batches.ts";
+import { lengthOfItems } from "../core/frame/pieces.ts";
 import { unlessAborted } from "../core/unless-aborted.ts";
 import { drained } from "./client.ts";
 import { createTally } from "./tally.ts";
@@ -113,7 +114,7 @@ export function checkRepeated(held: Holdings, reply: FastifyReply, bytes: number
 export interface FollowerHold {
   /** Before events are told: takes room for their text, or waits for it, longer than for a caller that stops reading. */
   room(events: readonly Event[]): Promise<void> | undefined;
-  /** After that: only what its caller has not taken counts. */
+  /** After that: only what its caller has not taken counts, and the items that have ended. */
   sent(): void;
   release(): void;
 }
@@ -126,10 +127,13 @@ export interface FollowerHold {
 export function holdFollower(held: Holdings, reply: FastifyReply, signal: AbortSignal, size?: number): FollowerHold {
   const { raw: response, request } = reply;
   const hold = held.hold(request.token.owner);
-  // The answer, and its items again as text for the end, which repeats them.
-  const keptBytes = 2 * (size ?? 0);
+  // The answer, and its items again as text for the end, which repeats them. A running one is kept anyway, its items as
+  // text once they have ended.
+  let keptBytes = 2 * (size ?? 0);
   // The end of an item repeats it three times.
   const mostBytes = keptBytes + 3 * (size ?? 0);
+  /** The items that end with the events to be told. */
+  let endingBytes = 0;
   let counted = 0;
 
   function toCounted(newBytes: number): number {
@@ -144,7 +148,7 @@ export function holdFollower(held: Holdings, reply: FastifyReply, signal: AbortS
     return true;
   }
 
-  function sent(): void {
+  function recount(): void {
     const bytes = toCounted(0);
     hold.add(bytes - counted);
     counted = bytes;
@@ -154,7 +158,7 @@ export function holdFollower(held: Holdings, reply: FastifyReply, signal: AbortS
     const { stalledClientTimeoutMs } = request.terms.limits;
     // What it has not read could keep others waiting that keep it waiting.
     if (response.writableNeedDrain) await drained(response, stalledClientTimeoutMs);
-    sent();
+    recount();
     // Whoever stops reading is cut before: Node looks twice whether anything has moved.
     const limitMs = Math.min(3 * stalledClientTimeoutMs, maxTimerMs);
     const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
@@ -169,10 +173,18 @@ export function holdFollower(held: Holdings, reply: FastifyReply, signal: AbortS
   return {
     room(events) {
       if (size !== undefined) return undefined;
-      const newBytes = lengthOfText(events, Buffer.byteLength);
+      const ending = events.flatMap((event) => (event.type === "item-end" ? [event.item] : []));
+      endingBytes = lengthOfItems(ending, Buffer.byteLength);
+      const newBytes = lengthOfText(events, Buffer.byteLength) + endingBytes;
+      // However much it keeps, it does not wait for every word.
+      if (!isCounted(reply, response.writableLength + newBytes)) return undefined;
       return take(toCounted(newBytes)) ? undefined : wait(newBytes);
     },
-    sent,
+    sent() {
+      keptBytes += endingBytes;
+      endingBytes = 0;
+      recount();
+    },
     release: hold.release,
   };
 }

@@ -475,6 +475,30 @@ suite("memory", () => {
     await assert.rejects(async () => follower.room(text), { code: "overloaded" });
   });
 
+  test("a follower holds the items that have ended until the end, which repeats them", async () => {
+    const held = createHoldings(() => 10_000_000, "answers");
+    const item = { type: "message", role: "assistant", content: "x".repeat(500_000) } as const;
+    const other = held.hold("other", 9_900_000);
+    const follower = holdFollower(held, replyTo(60_000), new AbortController().signal);
+    const waiting = follower.room([{ type: "item-end", index: 0, item, whole: true }]);
+    await new Promise(setImmediate);
+    assert.equal(held.bytes, 9_900_000, "nothing while it waits");
+    other.release();
+    await waiting;
+    assert.equal(held.bytes, 2_000_000, "three times in the text, and once kept");
+    for (let count = 0; count < 2; count += 1) follower.sent();
+    assert.equal(held.bytes, 500_000);
+    assert.equal(follower.room(long), undefined);
+    assert.equal(held.bytes, 1_000_000);
+    follower.sent();
+    assert.equal(held.bytes, 500_000);
+    held.hold("other", 9_400_000);
+    const short: Event = { type: "item-delta", index: 1, kind: "text", part: 0, text: "x" };
+    assert.equal(follower.room([short]), undefined, "what the system takes at once needs no room");
+    follower.release();
+    assert.equal(held.bytes, 9_400_000);
+  });
+
   test("a stored answer that is being sent again is not cut because others take the rest of the room", () => {
     const held = createHoldings(() => 1_000_000, "answers");
     const { signal } = new AbortController();
