@@ -1,4 +1,7 @@
-/** Puts together what signs a model's reasoning: it comes a few words at a time, but only the whole is signed. */
+/**
+ * Puts together what signs a model's reasoning, as it is read and as it is sent back: it comes a few words at a time, but
+ * only the whole is signed.
+ */
 import { type JsonObject, isObject } from "../../json.ts";
 
 export interface SignedFields {
