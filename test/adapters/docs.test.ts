@@ -14,11 +14,20 @@ import { makeFolder } from "../gateway.ts";
 
 const page = readFileSync(new URL("../../docs/adapters.md", import.meta.url), "utf8");
 
-/** Each section of the page that contains a config file: its heading, its text, the file. */
+const [, firstFile = ""] = /```json\n(.*?)```/s.exec(page) ?? [];
+
+/** Each section of the page with a config file, or with the adapters to put into the first one: its heading, its text, the file. */
 const recipes = page
   .split(/^##+ /m)
-  .map((part) => ({ name: part.split("\n", 1)[0] ?? "", words: part, file: /```json\n(.*?)```/s.exec(part)?.[1] }))
-  .flatMap(({ file, ...rest }) => (file === undefined ? [] : [{ ...rest, file }]));
+  .map((part) => ({ name: part.split("\n", 1)[0] ?? "", words: part, json: /```json\n(.*?)```/s.exec(part)?.[1] }))
+  .flatMap(({ json, ...rest }) => (json === undefined ? [] : [{ ...rest, file: toFile(json) }]));
+
+function toFile(json: string): string {
+  const shown = JSON.parse(json) as object;
+  if ("gateway" in shown) return json;
+  const { gateway } = JSON.parse(firstFile) as { readonly gateway: object };
+  return JSON.stringify({ gateway: { ...gateway, adapters: shown } });
+}
 
 interface Checked {
   readonly code: number;
