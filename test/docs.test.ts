@@ -144,6 +144,21 @@ suite("the pages", () => {
       }),
     );
   });
+
+  test("every finer code that is sent instead is on a page", () => {
+    const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter((file) =>
+      file.endsWith(".ts"),
+    );
+    const codes = sources.flatMap((file) =>
+      [...readPage(`src/${file}`).matchAll(/wireCode: "(\w+)"/g)].map(([, code = ""]) => code),
+    );
+    assert.ok(codes.length > 5);
+    const text = pages.map(readPage).join("\n");
+    assert.deepEqual(
+      codes.filter((code) => !text.includes(`\`${code}\``)),
+      [],
+    );
+  });
 });
 
 interface Block {
