@@ -26,7 +26,7 @@ export const exportSessions: Command = {
   maxPositionals: 1,
   notes: [
     ...wantedNotes,
-    "An archive holds what was said, the key that identifies hints, and the keys that open what clients carry: keep it as secret as the store.",
+    "An archive holds what was said, and the store's keys, with which hints are recognised and sealed reasoning is opened: keep it as secret as the store.",
     "`portico sessions import` imports it, here or on another machine.",
     "From a damaged store, what can be read before the damage is written, without the end line of a complete archive.",
   ],

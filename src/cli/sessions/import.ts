@@ -16,7 +16,7 @@ export const importSessions: Command = {
     "Reads standard input if FILE is absent or `-`.",
     "Existing sessions and turns stay as they are. If a line is invalid, nothing is imported.",
     "If another session has a session's hint by now, it is imported without the hint: delete the other one and import again.",
-    "A gateway running on the store can open what clients carry from the archive within ten seconds.",
+    "Reasoning and compactions that clients of the archive's gateway hold in sealed form are accepted by a gateway running on the store within ten seconds.",
   ],
   async run(given, terminal) {
     const [name = "-"] = given.positionals;
