@@ -17,7 +17,7 @@ export interface OnWords {
 }
 
 const watched: readonly (readonly [file: string, name: string, part: keyof OnWords])[] = [
-  ["src/http/parse.ts", "parseBody", "reading"],
+  ["src/http/resent.ts", "readResent", "reading"],
   ["src/protocols/chat/request.ts", "readRequest", "reading"],
   ["src/core/place/known.ts", "findKnown", "comparing"],
   ["src/adapters/openai/chat/request.ts", "writeRequest", "writing"],

@@ -12,13 +12,30 @@ export interface JsonShape {
   readonly commas: number;
 }
 
-/** What the text contains, counted until a limit is exceeded. The text may be anything, JSON or not. */
-export function lookThrough(text: string, most: Omit<JsonShape, "commas">): JsonShape {
+/** A list in a text, and what is in it; its depth is that of all before its end. */
+export interface ListShape extends JsonShape {
+  /** Where its first element begins. */
+  readonly start: number;
+  /** Where its closing bracket is. */
+  readonly end: number;
+}
+
+/**
+ * What the text contains, counted until a limit is exceeded. The text may be anything, JSON or not. If the outermost
+ * object has a list of that name, `list` is the last of them.
+ */
+export function lookThrough(
+  text: string,
+  most: Omit<JsonShape, "commas">,
+  listName?: string,
+): JsonShape & { readonly list?: ListShape | undefined } {
   let level = 0;
   let depth = 0;
   let containers = 0;
   let members = 0;
   let commas = 0;
+  let before: Omit<ListShape, "end" | "depth"> | undefined;
+  let list: ListShape | undefined;
   for (let at = 0; at < text.length; at++) {
     const character = text.charCodeAt(at);
     // Digits are tested first: a list of numbers is almost nothing else.
@@ -30,9 +47,38 @@ export function lookThrough(text: string, most: Omit<JsonShape, "commas">): Json
     } else if (character === openList || character === openObject) {
       if (++level > depth && ++depth > most.depth) break;
       if (++containers > most.containers) break;
-    } else if (character === closeList || character === closeObject) level--;
+      if (level === 2 && listName !== undefined && isNamed(text, at, listName)) {
+        before = { start: at + 1, containers, members, commas };
+      }
+    } else if (character === closeList || character === closeObject) {
+      level--;
+      if (level !== 1 || before === undefined) continue;
+      list = {
+        start: before.start,
+        end: at,
+        depth,
+        containers: containers - before.containers,
+        members: members - before.members,
+        commas: commas - before.commas,
+      };
+      before = undefined;
+    }
   }
-  return { depth, containers, members, commas };
+  return { depth, containers, members, commas, list };
+}
+
+/** Whether what begins here is a list, and the value of a member of that name. */
+function isNamed(text: string, at: number, name: string): boolean {
+  if (text.charCodeAt(at) !== openList) return false;
+  const colonAt = skipBlanksBefore(text, at);
+  if (text.charCodeAt(colonAt - 1) !== colon) return false;
+  return text.endsWith(`"${name}"`, skipBlanksBefore(text, colonAt - 1));
+}
+
+function skipBlanksBefore(text: string, at: number): number {
+  let before = at;
+  while (text.charCodeAt(before - 1) <= blank) before--;
+  return before;
 }
 
 /** Far more than any model's answer has: a request's tools, echoed, or log probabilities with many alternatives. */
@@ -48,6 +94,7 @@ export function isExcessive(text: string): boolean {
   return depth > mostInAnswers.depth || containers > mostInAnswers.containers;
 }
 
+const blank = 0x20;
 const quote = 0x22;
 const comma = 0x2c;
 const colon = 0x3a;

@@ -39,13 +39,23 @@ export type Remark =
 
 /** A wire dialect: reads a body, and gives a voice that answers in the same dialect. */
 export interface Protocol {
-  /** Opens the sealed items of this owner, and nobody else's. */
-  parse(body: unknown, owner: string): Request;
+  /** The list in a body that clients resend, each time longer. */
+  readonly listName: string;
+  /** Opens the sealed items of this owner, and nobody else's. What an `earlier` request had too is not read again. */
+  parse(body: unknown, owner: string, earlier?: Earlier): Request;
+}
+
+/** The first elements of a body's list, which the owner has sent before, and the items that they became. */
+export interface Earlier {
+  readonly length: number;
+  readonly items: Ask["items"];
 }
 
 interface Request {
   readonly ask: Ask;
   readonly voice: Voice;
+  /** How the first elements of its list are read depends on later ones. */
+  readonly isUnsettled?: boolean | undefined;
 }
 
 export interface Voice {

@@ -58,7 +58,7 @@ export function toShown(
     ...from,
     id: `${from.id}${shownSuffix}`,
     parent: path.tip?.id,
-    input,
+    input: input.map(copy),
     output: [],
     status: "shown",
     usage: undefined,
@@ -80,13 +80,21 @@ export function toTurn(
     ...common(turnRecord, place),
     id: turnRecord.about.id,
     parent: path.tip?.id,
-    input,
+    input: input.map(copy),
     output: answer.items,
     status: answer.status,
     usage: answer.usage,
     ...(turnRecord.isReplayable && { told: toTold(turnRecord, answer) }),
     ...(move === undefined || place.base.length > 0 ? unmarked : chain.mark(move.id, path, input, answer.items)),
   };
+}
+
+/**
+ * A client's next request may have the very same items, and what it shows is told apart from what is remembered by
+ * identity.
+ */
+function copy(item: Item): Item {
+  return { ...item };
 }
 
 /** Clients send their system messages with every request: those already in force in the thread are not stored again. */

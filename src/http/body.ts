@@ -1,23 +1,25 @@
 /** Reads a request's body as JSON, bounded in size and time; errors say where the body is wrong. */
-import { isUtf8 } from "node:buffer";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { FastifyReply } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import { watchClient } from "./client.ts";
-import { toHeldBytes } from "./held.ts";
-import { parseBody } from "./parse.ts";
+import { type ReadBody, readResent, readWhole } from "./resent.ts";
 import type { HttpLimits } from "./settings.ts";
 import type { Terms } from "./terms.ts";
 
-interface JsonBody {
-  readonly value: unknown;
+interface JsonBody extends ReadBody {
   readonly bytes: Buffer;
-  /** About how much memory the value takes. */
-  readonly heldBytes: number;
 }
 
-/** The body of a request, which asks for a turn or `onlyFollows` one. */
-export async function readJsonBody(reply: FastifyReply, onlyFollows = false): Promise<JsonBody> {
+/** How to read the body of a request. */
+interface Reading {
+  /** It may follow a turn rather than ask for one. */
+  readonly onlyFollows?: boolean | undefined;
+  /** The list that clients resend in it, each time longer. */
+  readonly listName?: string | undefined;
+}
+
+export async function readJsonBody(reply: FastifyReply, { onlyFollows, listName }: Reading = {}): Promise<JsonBody> {
   const { raw: incoming, token, terms } = reply.request;
   checkCharset(incoming.headers["content-type"]);
   checkEncoding(incoming.headers);
@@ -25,10 +27,9 @@ export async function readJsonBody(reply: FastifyReply, onlyFollows = false): Pr
   terms.turns.check({ token, bytes: Number(incoming.headers["content-length"] ?? 0), onlyFollows });
   sendContinue(reply);
   const bytes = await readBytes(incoming, terms);
-  if (!isUtf8(bytes)) throw new GatewayError("invalid_json", "The request body is not valid UTF-8.");
-  const text = bytes.toString("utf8", startsWithMark(bytes) ? 3 : 0);
-  const { value, partBytes } = parseBody(text, terms.limits);
-  return { value, bytes, heldBytes: toHeldBytes(text, bytes.length) + partBytes };
+  const { limits, beginnings } = terms;
+  if (listName === undefined) return { ...readWhole(bytes, limits), bytes };
+  return { ...readResent(bytes, { owner: token.owner, listName }, limits, beginnings), bytes };
 }
 
 /** Runs `work` on a request's body, in a turn's slot, until its caller leaves. `instead` replaces a missing body. */
@@ -71,11 +72,6 @@ function checkEncoding(headers: IncomingHttpHeaders): void {
     "unsupported_media_type",
     `The encoding '${encoding}' is not supported; send the body unencoded.`,
   );
-}
-
-/** Some clients put a byte order mark before UTF-8 text. */
-function startsWithMark(bytes: Buffer): boolean {
-  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 }
 
 function checkLength({ "content-length": length = "0" }: IncomingHttpHeaders, { maxBodyBytes }: HttpLimits): void {

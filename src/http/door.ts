@@ -6,6 +6,7 @@ import type { Gateway } from "../core/gateway.ts";
 import { createAdmission } from "./admission.ts";
 import { createArrivals } from "./arrivals.ts";
 import { createAdmit } from "./auth.ts";
+import { createBeginnings } from "./beginnings.ts";
 import { cutWhenStalled } from "./client.ts";
 import { prepareClosing } from "./closing.ts";
 import { createBurstWait } from "./burst.ts";
@@ -56,6 +57,8 @@ export interface Door {
 
 /** Connections may remember a quarter of what requests may hold: clients resend what is forgotten. */
 const rememberedShare = 4;
+/** A sixteenth may be taken by earlier requests, in case they are resent. */
+const resentShare = 16;
 
 export function createDoor(parts: DoorParts): Door {
   const { settings, gateway, adapters, ready, now, newId, metrics, operator } = parts;
@@ -73,6 +76,7 @@ export function createDoor(parts: DoorParts): Door {
     arrivals,
     held,
     remembered,
+    beginnings: createBeginnings(() => terms.limits.maxHeldBytes / resentShare),
     journal,
     operator,
     now,

@@ -1,8 +1,11 @@
 /** Parses a body's text; refuses it if it is not JSON, is nested too deeply, or has too many parts. */
+import { isUtf8 } from "node:buffer";
 import { GatewayError } from "../core/errors.ts";
-import { lookThrough } from "../core/json-shape.ts";
+import { type JsonShape, type ListShape, lookThrough } from "../core/json-shape.ts";
 import { findJsonError } from "./json.ts";
 import type { HttpLimits } from "./settings.ts";
+
+export type ParseLimits = Pick<HttpLimits, "maxJsonDepth">;
 
 /** A body's text, parsed. */
 export interface ParsedBody {
@@ -12,9 +15,19 @@ export interface ParsedBody {
 }
 
 /** Parses a body's text. It is scanned before it is parsed, since a few bytes can be a whole object. */
-export function parseBody(text: string, { maxJsonDepth }: Pick<HttpLimits, "maxJsonDepth">): ParsedBody {
-  const partBytes = checkShape(text, maxJsonDepth);
+export function parseBody(text: string, limits: ParseLimits): ParsedBody {
+  const partBytes = toPartBytes(checkText(text, limits));
   return { value: parseJson(text), partBytes };
+}
+
+/** The text of a body. Some clients put a byte order mark before it. */
+export function decode(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new GatewayError("invalid_json", "The request body is not valid UTF-8.");
+  return bytes.toString("utf8", startsWithMark(bytes) ? 3 : 0);
+}
+
+function startsWithMark(bytes: Buffer): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 }
 
 /** Each takes memory, however short its text; real requests have far fewer. */
@@ -25,16 +38,40 @@ const maxMembers = 500_000;
 const bytesPerMember = 64;
 const bytesPerEntry = 8;
 
-/** Returns the memory that the text's parts will take. The text need not be JSON: only parsing it will tell. */
-function checkShape(text: string, maxJsonDepth: number): number {
-  const shape = lookThrough(text, { depth: maxJsonDepth, containers: maxContainers, members: maxMembers });
+/**
+ * What is in a text, and in its list of that name. The text need not be JSON: only parsing it will tell. `before` is
+ * what else counts.
+ */
+export function checkText(
+  text: string,
+  { maxJsonDepth }: ParseLimits,
+  listName?: string,
+  before?: JsonShape,
+): JsonShape & { readonly list?: ListShape | undefined } {
+  const most = { depth: maxJsonDepth, containers: maxContainers, members: maxMembers };
+  const found = lookThrough(text, most, listName);
+  const shape = before === undefined ? found : { ...addShapes(before, found), list: found.list };
   if (shape.depth > maxJsonDepth) throw tooDeep(maxJsonDepth);
   if (shape.containers > maxContainers) throw tooMany(maxContainers, "objects and lists");
   if (shape.members > maxMembers) throw tooMany(maxMembers, "members of objects");
-  return shape.containers * bytesPerContainer + shape.members * bytesPerMember + shape.commas * bytesPerEntry;
+  return shape;
 }
 
-function parseJson(text: string): unknown {
+export function addShapes(one: JsonShape, other: JsonShape): JsonShape {
+  return {
+    depth: Math.max(one.depth, other.depth),
+    containers: one.containers + other.containers,
+    members: one.members + other.members,
+    commas: one.commas + other.commas,
+  };
+}
+
+/** The memory that the parts of a text will take. */
+export function toPartBytes({ containers, members, commas }: JsonShape): number {
+  return containers * bytesPerContainer + members * bytesPerMember + commas * bytesPerEntry;
+}
+
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -42,6 +42,7 @@ export function forDeployment(url: string, protocol: Protocol): Protocol {
   // Admission has refused what cannot be decoded.
   const model = decodeURIComponent(deployment);
   return {
-    parse: (body, owner) => protocol.parse(isObject(body) ? { ...body, model } : body, owner),
+    ...protocol,
+    parse: (body, ...others) => protocol.parse(isObject(body) ? { ...body, model } : body, ...others),
   };
 }

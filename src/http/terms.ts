@@ -3,6 +3,7 @@ import type { Gateway } from "../core/gateway.ts";
 import type { Protocol } from "../core/ports.ts";
 import type { ResponsesProtocol } from "../protocols/responses/index.ts";
 import type { Arrivals } from "./arrivals.ts";
+import type { Beginnings } from "./beginnings.ts";
 import type { Admit } from "./auth.ts";
 import type { Holdings } from "./held.ts";
 import type { Journal } from "./journal.ts";
@@ -35,6 +36,8 @@ export interface SharedParts {
   readonly held: Holdings;
   /** What WebSocket connections remember. */
   readonly remembered: Holdings;
+  /** What earlier requests began with, in case it is resent. */
+  readonly beginnings: Beginnings;
   readonly journal: Journal;
   readonly now: () => Date;
   readonly newTurnId: () => string;

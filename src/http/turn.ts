@@ -52,12 +52,13 @@ async function readAsked(protocol: Protocol, request: FastifyRequest, reply: Fas
   const { headers, token, terms, originalUrl } = request;
   // Whether it begins or joins a turn is known only once its key is looked up.
   const onlyFollows = headers["idempotency-key"] !== undefined;
-  const { value, bytes, heldBytes } = await readJsonBody(reply, onlyFollows);
-  const asking = { token, bytes: heldBytes, onlyFollows };
+  const body = await readJsonBody(reply, { onlyFollows, listName: protocol.listName });
+  const asking = { token, bytes: body.heldBytes, onlyFollows };
   terms.turns.check(asking);
-  const { ask, voice } = protocol.parse(value, token.owner);
+  const { ask, voice, isUnsettled } = protocol.parse(body.value, token.owner, body.earlier);
+  if (isUnsettled !== true) body.keep?.(ask.items);
   const hinted = readHint(terms.hints, headers, ask.user);
-  const key = readIdempotencyKey(headers, toTarget(originalUrl), hinted.hint, bytes);
+  const key = readIdempotencyKey(headers, toTarget(originalUrl), hinted.hint, body.bytes);
   const last = key && ask.stream ? readLastEventId(headers) : undefined;
   return { ask, voice, hinted, key, last, asking };
 }

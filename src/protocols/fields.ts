@@ -110,9 +110,10 @@ export function readStrings(fields: Fields, key: string): readonly string[] | un
   });
 }
 
-/** The objects of a list. */
-export function readObjects(fields: Fields, key: string): readonly Fields[] | undefined {
-  return readArray(fields, key)?.map((value, index) => toFields(value, key, fields, index));
+/** The objects of a list, from one of them on. */
+export function readObjects(fields: Fields, key: string, start = 0): readonly Fields[] | undefined {
+  const list = readArray(fields, key);
+  return (start === 0 ? list : list?.slice(start))?.map((value, index) => toFields(value, key, fields, start + index));
 }
 
 /** A string, a list of parts, or nothing; `expected` are the dialect's words for it. */

@@ -35,7 +35,7 @@ const limits = section("Limits on size, number, rate and time.", {
   ),
   max_held_bytes: integer(
     512 * 1024 * 1024,
-    "Total bytes of memory for requests in progress and unread answers; one token's name may take as much as it leaves to the others; more is refused with 503. What WebSockets remember may take another quarter of this.",
+    "Total bytes of memory for requests in progress and unread answers; one token's name may take as much as it leaves to the others; more is refused with 503. What WebSockets remember may take another quarter of this, and earlier requests, in case clients resend them, a sixteenth.",
     1,
     Number.MAX_SAFE_INTEGER,
   ),

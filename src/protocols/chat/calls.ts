@@ -1,6 +1,7 @@
 /** The calls in a history: an output finds its call by id, or by the function's name if there are no ids. */
 import { hash } from "node:crypto";
 import type { ToolCall } from "../../core/item.ts";
+import type { Ask } from "../../core/turn.ts";
 import { isObject } from "../fields.ts";
 
 export interface Calls {
@@ -15,19 +16,26 @@ export interface Calls {
   isAnswered(callId: string): boolean;
 }
 
-export function createCalls(messages: readonly unknown[]): Calls {
+/** The calls among `earlier` items are found by their ids alone. */
+export function createCalls(messages: readonly unknown[], earlier: Ask["items"] = []): Calls {
   const byId = new Map<string, ToolCall>();
   const byName = new Map<string, ToolCall>();
   const counts = new Map<string, number>();
   let answered: ReadonlySet<unknown> | undefined;
+  let earlierById: ReadonlyMap<string, ToolCall> | undefined;
+
+  function findEarlier(callId: string): ToolCall | undefined {
+    const calls = earlier.values().filter((item) => item.type === "tool-call");
+    earlierById ??= new Map(calls.map((call) => [call.callId, call]));
+    return earlierById.get(callId);
+  }
+
   return {
     add(calls) {
-      for (const call of calls.toReversed()) {
-        byId.set(call.callId, call);
-        byName.set(call.name, call);
-      }
+      for (const call of calls) byId.set(call.callId, call);
+      for (const call of calls.toReversed()) byName.set(call.name, call);
     },
-    find: (callId) => byId.get(callId),
+    find: (callId) => byId.get(callId) ?? findEarlier(callId),
     findByName: (name) => byName.get(name),
     newId(name, written) {
       // Derived from the call, so that a history that is sent again, even without its beginning, has the same ids.

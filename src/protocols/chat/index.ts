@@ -10,9 +10,10 @@ export interface ChatOptions {
 
 export function createChatProtocol(options: ChatOptions): Protocol {
   return {
-    parse(body) {
-      const { ask, wants } = readRequest(body, options.exposeReasoning);
-      return { ask, voice: createVoice(wants) };
+    listName: "messages",
+    parse(body, _owner, earlier) {
+      const { ask, wants, isUnsettled } = readRequest(body, options.exposeReasoning, earlier);
+      return { ask, voice: createVoice(wants), isUnsettled };
     },
   };
 }

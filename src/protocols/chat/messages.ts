@@ -1,9 +1,12 @@
 /** Reads `messages` into items: a message with several things in it becomes several items, in order. */
 import { GatewayError } from "../../core/errors.ts";
-import type { Content, Item, Part, Role, ToolCall } from "../../core/item.ts";
+import type { Content, Part, Role, ToolCall } from "../../core/item.ts";
+import type { Earlier } from "../../core/ports.ts";
+import type { Ask } from "../../core/turn.ts";
 import {
   type Fields,
   invalid,
+  isObject,
   isPresent,
   missing,
   notAllowed,
@@ -21,15 +24,29 @@ import {
 import { type Calls, createCalls } from "./calls.ts";
 import { readContent, requireContent } from "./content.ts";
 
-export function readMessages(body: Fields): readonly Item[] {
+/** `earlier` messages have been read before. */
+export function readMessages(body: Fields, earlier?: Earlier): ReadMessages {
   const list = readArray(body, "messages") ?? missing("messages", hintAt(body));
   if (list.length === 0) {
     const why = "Expected an array with minimum length 1, but got an empty array instead.";
     invalid("messages", `Invalid 'messages': empty array. ${why}`, "empty_array");
   }
-  const reading = beginReading(list);
-  list.forEach((value, index) => readMessage(toFields(value, "messages", body, index), reading));
-  return reading.items;
+  // The form before tools has no ids, so all that came before is needed.
+  const known = earlier !== undefined && !list.slice(earlier.length).some(usesFunctions) ? earlier : undefined;
+  const reading = beginReading(list, known?.items);
+  for (let index = known?.length ?? 0; index < list.length; index += 1) {
+    readMessage(toFields(list[index], "messages", body, index), reading);
+  }
+  return { items: reading.items, isUnsettled: known === undefined && list.some(usesFunctions) };
+}
+
+interface ReadMessages extends Pick<Ask, "items"> {
+  /** Among them are calls that may be read otherwise if others follow. */
+  readonly isUnsettled: boolean;
+}
+
+function usesFunctions(message: unknown): boolean {
+  return isObject(message) && (message["role"] === "function" || (message["function_call"] ?? null) !== null);
 }
 
 /** What a body without messages was probably meant for. */
@@ -49,12 +66,12 @@ export function messageOf(body: Fields, itemIndex: number): number {
 
 /** What has been read so far. */
 interface Reading {
-  readonly items: Item[];
+  readonly items: Ask["items"][number][];
   readonly calls: Calls;
 }
 
-function beginReading(list: readonly unknown[]): Reading {
-  return { items: [], calls: createCalls(list) };
+function beginReading(list: readonly unknown[], earlier: Ask["items"] = []): Reading {
+  return { items: earlier.slice(), calls: createCalls(list, earlier) };
 }
 
 function readMessage(message: Fields, reading: Reading): void {

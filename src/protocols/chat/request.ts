@@ -1,5 +1,6 @@
 /** Reads the body of a chat completion request. */
 import { GatewayError } from "../../core/errors.ts";
+import type { Earlier } from "../../core/ports.ts";
 import type { Ask, Format, Settings } from "../../core/turn.ts";
 import { readCommonSettings, readMetadata, readStreamOptions } from "../common.ts";
 import {
@@ -37,14 +38,20 @@ export interface Wants {
   readonly functionCall: boolean;
 }
 
-export function readRequest(body: unknown, exposeReasoning: boolean): { readonly ask: Ask; readonly wants: Wants } {
+export interface ChatRequest {
+  readonly ask: Ask;
+  readonly wants: Wants;
+  readonly isUnsettled: boolean;
+}
+
+export function readRequest(body: unknown, exposeReasoning: boolean, earlier?: Earlier): ChatRequest {
   const sent = readBody(body);
   refuseUnanswerable(sent);
   const fields = withTools(sent);
   const stream = readBoolean(fields, "stream") ?? false;
   const store = readBoolean(fields, "store");
   const model = requireShortName(fields, "model");
-  const items = readMessages(fields);
+  const { items, isUnsettled } = readMessages(fields, earlier);
   const ask: Ask = {
     model,
     items,
@@ -61,7 +68,7 @@ export function readRequest(body: unknown, exposeReasoning: boolean): { readonly
     reasoning: asksForReasoning(fields) ?? exposeReasoning,
     functionCall: speaksOfFunctions(sent),
   };
-  return { ask, wants };
+  return { ask, wants, isUnsettled };
 }
 
 function readSettings(fields: Fields): Settings {

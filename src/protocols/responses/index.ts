@@ -18,10 +18,11 @@ export interface ResponsesProtocol extends Protocol {
 export function createResponsesProtocol({ seal: sealOf }: { readonly seal: SealOf }): ResponsesProtocol {
   return {
     sealOf,
-    parse(body, owner) {
+    listName: "input",
+    parse(body, owner, earlier) {
       const seal = sealOf(owner);
-      const { ask, echo } = readRequest(body, seal);
-      return { ask, voice: createVoice(echo, seal) };
+      const { ask, echo } = readRequest(body, seal, earlier);
+      return { ask, voice: createVoice(echo, seal), isUnsettled: ask.compacts };
     },
     recall: (memo, owner, showsSeals) => recallVoice(memo, sealOf(owner), showsSeals),
   };

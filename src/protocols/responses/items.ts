@@ -1,5 +1,6 @@
 /** Reads input items; those without a type are messages, as is usual, or references. */
 import type { Item, Role } from "../../core/item.ts";
+import type { Earlier } from "../../core/ports.ts";
 import type { Reference } from "../../core/turn.ts";
 import {
   type Fields,
@@ -22,9 +23,18 @@ import { readFound, readSearch } from "./search.ts";
 import { type Brought, openCompaction, openReasoning, type Seal } from "./seal.ts";
 import { readBroughtTools } from "./tools.ts";
 
-export function readItems(fields: Fields, key: string, seal: Seal): readonly (Item | Reference)[] | undefined {
-  return readObjects(fields, key)?.map((item) => readItem(item, seal));
+/** `earlier` items have been read before. */
+export function readItems(
+  fields: Fields,
+  key: string,
+  seal: Seal,
+  { length, items }: Earlier = noneEarlier,
+): readonly (Item | Reference)[] | undefined {
+  const found = readObjects(fields, key, length)?.map((item) => readItem(item, seal));
+  return found && items.concat(found);
 }
+
+const noneEarlier: Earlier = { length: 0, items: [] };
 
 type ReadItem = (item: Fields, seal: Seal) => Item | Reference;
 

@@ -1,5 +1,6 @@
 /** Reads a create body: what the caller asks, and what the response object repeats of it. */
 import { GatewayError } from "../../core/errors.ts";
+import type { Earlier } from "../../core/ports.ts";
 import type { Ask, Settings } from "../../core/turn.ts";
 import { readCommonSettings, readMetadata, readStreamOptions } from "../common.ts";
 import {
@@ -30,7 +31,7 @@ import { readItems } from "./items.ts";
 import type { Seal } from "./seal.ts";
 import { echoTools, readTools } from "./tools.ts";
 
-export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; readonly echo: Echo } {
+export function readRequest(body: unknown, seal: Seal, earlier?: Earlier): { readonly ask: Ask; readonly echo: Echo } {
   const fields = readBody(body);
   const model = requireShortName(fields, "model");
   const previousId = readString(fields, "previous_response_id");
@@ -43,7 +44,8 @@ export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; rea
   }
   readStreamOptions(fields);
   const hasPrompt = readObject(fields, "prompt") !== undefined;
-  const input = readInput(fields, hasPrompt || (previousId ?? conversationId) !== undefined, seal);
+  const mayBeEmpty = hasPrompt || (previousId ?? conversationId) !== undefined;
+  const input = readInput(fields, mayBeEmpty, (said) => readItems(said, "input", seal, earlier));
   const settings = readSettings(fields, input.items);
   const ask: Ask = {
     model,
@@ -64,15 +66,19 @@ export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; rea
 }
 
 /** A string is a user message. Only a request that continues something or has a prompt may have none. */
-function readInput(fields: Fields, mayBeEmpty: boolean, seal: Seal): Pick<Ask, "items" | "compacts"> {
+function readInput(
+  fields: Fields,
+  mayBeEmpty: boolean,
+  readList: (said: Fields) => Ask["items"] | undefined,
+): Pick<Ask, "items" | "compacts"> {
   const input = fields.values["input"];
   if (typeof input === "string") return { items: [{ type: "message", role: "user", content: input }] };
   if (Array.isArray(input) && isTrigger(input.at(-1))) {
     const said = { ...fields, values: { input: input.slice(0, -1) } };
-    return { items: readItems(said, "input", seal) ?? [], compacts: true };
+    return { items: readList(said) ?? [], compacts: true };
   }
   if (isPresent(fields, "input") && !Array.isArray(input)) throw wrongType("input", "a string or an array", input);
-  const items = readItems(fields, "input", seal);
+  const items = readList(fields);
   if (items !== undefined) return { items };
   if (mayBeEmpty) return { items: [] };
   if (isPresent(fields, "messages")) missing("input", " A request with 'messages' goes to /v1/chat/completions.");
