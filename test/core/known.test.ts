@@ -219,3 +219,26 @@ test("a history recognised by comparison has the same digest as by hashing", () 
   fc.assert(property, { seed: 20260101, numRuns: 2000 });
   assert.ok(count > 500, `only ${count} beginnings were recognised`);
 });
+
+test("items that were compared before are not compared again", () => {
+  let looks = 0;
+  const shownBy = (item: Item): Item =>
+    ({
+      ...item,
+      get content() {
+        looks += 1;
+        return item.type === "message" ? item.content : "";
+      },
+    }) as Item;
+  const turns = toTurns(Array.from({ length: 50 }, (_, index) => [[user(`q${index}`)], [assistant(`a${index}`)]]));
+  const thread = toPath(turns);
+  const shown = itemsOf(turns).map(shownBy);
+  assert.equal(findKnown({ items: shown, end: 60 }, thread)?.length, 60);
+  looks = 0;
+  assert.equal(findKnown({ items: shown.slice(), end: 100 }, thread)?.length, 100);
+  assert.ok(looks < 50, `${looks} looks`);
+  looks = 0;
+  const other = shown.with(10, user("something else"));
+  assert.equal(findKnown({ items: other, end: 100 }, thread)?.length, 10);
+  assert.equal(findKnown({ items: [user("q0"), ...shown.slice(1)], end: 100 }, thread)?.length, 100);
+});

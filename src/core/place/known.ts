@@ -90,8 +90,9 @@ export function findKnown({ items, end }: Shown, { comparable, track }: Path): B
 function countVerbatim(items: readonly Item[], start: number, end: number, comparable: number, track: Track): number {
   const { talk, ends } = track;
   const length = Math.min(ends[comparable - 1] ?? 0, end - start);
-  let same = 0;
+  let same = Math.min(countShownBefore(items, start, track), length);
   while (same < length && isSameMessage(talk[same], items[start + same])) same += 1;
+  if (same >= minRemembered) track.shown = { items: new WeakRef(items), start, length: same };
 
   /** Between comparable turns the side changes, so only what follows the same messages may be of the same side. */
   function isVerbatim(turn: number): boolean {
@@ -103,6 +104,18 @@ function countVerbatim(items: readonly Item[], start: number, end: number, compa
   let turns = comparable;
   while (turns > 0 && !isVerbatim(turns - 1)) turns -= 1;
   return turns;
+}
+
+/** Fewer are compared in less time than it takes to remember them. */
+const minRemembered = 32;
+
+/** How many are the very items that were compared last time. */
+function countShownBefore(items: readonly Item[], start: number, { shown }: Track): number {
+  const before = shown?.start === start ? shown.items.deref() : undefined;
+  if (shown === undefined || before === undefined) return 0;
+  let same = 0;
+  while (same < shown.length && items[start + same] === before[start + same]) same += 1;
+  return same;
 }
 
 function isSameMessage(ours: Item | undefined, theirs: Item | undefined): boolean {

@@ -43,6 +43,15 @@ export interface Track {
   readonly talk: Item[];
   /** Where each turn ends in the talk. */
   readonly ends: number[];
+  /** What a caller last showed of it, word for word: one that shows the same objects again need not be compared. */
+  shown?: ShownBefore | undefined;
+}
+
+interface ShownBefore {
+  readonly items: WeakRef<readonly Item[]>;
+  /** Where the talk begins among them, and how much of it they show. */
+  readonly start: number;
+  readonly length: number;
 }
 
 export const noPath: Path = {
