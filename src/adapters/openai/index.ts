@@ -27,6 +27,7 @@ import * as responses from "./responses/reply.ts";
 import { writeCountRequest, writeRequest as writeResponsesRequest } from "./responses/request.ts";
 import type { ReplyReader } from "./stream.ts";
 import type { options } from "./options.ts";
+import { createWritten } from "./written.ts";
 
 /** A dialect for talking to the upstream. */
 interface Wire {
@@ -74,6 +75,8 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
   const { address, pathPrefix } = readTarget(baseUrl);
   // Gateways have the servers behind them under paths of their own.
   const source = `${address}${pathPrefix}`;
+  const written = createWritten();
+  const serverOptions = { sendsReasoning, customTools, maxTokensField, developerRole, source, written };
   const scrub = createScrubber([chosen.api_key ?? "", ...Object.values(chosen.headers ?? {})]);
   const upstream = createUpstream({
     baseUrl,
@@ -92,7 +95,7 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
           method: "POST",
           path: wire.path,
           headers: turn.trace === undefined ? headers : { ...toTraceHeaders(turn.trace), ...headers },
-          body: wire.writeRequest(turn, tell, { sendsReasoning, customTools, maxTokensField, developerRole, source }),
+          body: wire.writeRequest(turn, tell, serverOptions),
           totalMs: turn.stream ? undefined : totalMs,
         },
         signal,
@@ -126,7 +129,10 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
         return readCount(upstream, { method: "POST", path, headers, body, totalMs }, scrub, signal);
       }),
     models: () => readModels(upstream, headers, scrub),
-    close: () => upstream.close(),
+    close() {
+      written.clear();
+      return upstream.close();
+    },
   };
 }
 

@@ -11,6 +11,7 @@ import {
 } from "../../../core/item.ts";
 import { refusePart } from "../../failures.ts";
 import { type JsonObject, objectAt } from "../../json.ts";
+import type { Form } from "../written.ts";
 import { createSignatures, type Signatures } from "./pieces.ts";
 
 interface AssistantMessage {
@@ -31,8 +32,23 @@ interface MessageOptions {
   readonly source?: string | undefined;
 }
 
-export function writeMessages(
-  instructions: string | undefined,
+export function toForm(options: MessageOptions): Form {
+  return { name: options.developerRole, write: (items) => writeMessages(items, options), isSeam };
+}
+
+/** Calls join what the assistant said before, and media that tools return follow the last of their outputs. */
+function isSeam(items: readonly Item[], index: number): boolean {
+  const [before, item] = [items[index - 1], items[index]];
+  if (before === undefined || item === undefined || isFromOthers(item)) return true;
+  if (item.type === "tool-output") return before.type !== "tool-output";
+  return before.type === "tool-output" || isFromOthers(before);
+}
+
+function isFromOthers(item: Item): boolean {
+  return item.type === "message" && item.role !== "assistant";
+}
+
+function writeMessages(
   items: readonly Item[],
   { sendsReasoning = false, developerRole, source }: MessageOptions,
 ): readonly unknown[] {
@@ -84,7 +100,6 @@ export function writeMessages(
     if (open !== undefined) addReasoning(open);
   }
 
-  if (instructions !== undefined) messages.push({ role: "system", content: instructions });
   for (const item of items) {
     if (shown.length > 0 && item.type !== "tool-output") {
       messages.push({ role: "user", content: shown });

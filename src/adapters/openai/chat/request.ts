@@ -4,7 +4,8 @@ import { type JsonObject, isObject } from "../../json.ts";
 import { nativeSettings } from "../native.ts";
 import { commonSettings, type Spelling, writeFormat } from "../settings.ts";
 import { toFunctions } from "./functions.ts";
-import { type DeveloperRole, writeMessages } from "./messages.ts";
+import { type DeveloperRole, toForm } from "./messages.ts";
+import { createWritten, type Written } from "../written.ts";
 
 /** What some servers want and others do not. */
 export interface ServerOptions {
@@ -18,6 +19,8 @@ export interface ServerOptions {
   readonly developerRole?: DeveloperRole | undefined;
   /** Its address, as in what its model signed. */
   readonly source?: string | undefined;
+  /** What it was sent before. */
+  readonly written?: Written | undefined;
 }
 
 type MaxTokensField = "max_completion_tokens" | "max_tokens";
@@ -27,14 +30,17 @@ export function writeRequest(asked: Turn, options: ServerOptions = {}): string {
   const { settings } = turn;
   const native = writeNative(settings, options.maxTokensField);
   // Every server knows `system`; OpenAI's treat it as `developer`.
-  const { sendsReasoning, source, developerRole = native === undefined ? "system" : "developer" } = options;
-  return JSON.stringify({
+  const { sendsReasoning, source, written = createWritten() } = options;
+  const { developerRole = native === undefined ? "system" : "developer" } = options;
+  const front = settings.instructions === undefined ? [] : [{ role: "system", content: settings.instructions }];
+  const toBody = (messages: unknown) => ({
     ...(native ?? writeSettings(settings, options.maxTokensField)),
     model: turn.model,
-    messages: writeMessages(settings.instructions, turn.items, { sendsReasoning, developerRole, source }),
+    messages,
     stream: turn.stream ? true : undefined,
     stream_options: turn.stream ? { include_usage: true } : undefined,
   });
+  return written.write(turn.items, toForm({ sendsReasoning, developerRole, source }), toBody, front);
 }
 
 /** Live servers accept `metadata` only together with `store`, which we do not forward. */

@@ -5,15 +5,23 @@ import type { Settings, Turn } from "../../../core/turn.ts";
 import { type JsonObject, isObject, listAt, objectAt } from "../../json.ts";
 import { nativeSettings } from "../native.ts";
 import { commonSettings, type Spelling, writeFormat } from "../settings.ts";
+import { createWritten, type Form, type Written } from "../written.ts";
 import { writeItems } from "./items.ts";
 
-export function writeRequest(turn: Turn, tell?: Tell): string {
-  return JSON.stringify(toBody(turn, tell));
+export function writeRequest(
+  turn: Turn,
+  tell?: Tell,
+  { written = createWritten() }: { readonly written?: Written | undefined } = {},
+): string {
+  return written.write(turn.items, form, (input) => toBody(turn, input, tell));
 }
+
+/** Each item is written by itself. */
+const form: Form = { name: "items", write: writeItems, isSeam: () => true };
 
 /** A request to count the input tokens of another, of which it takes only some fields. */
 export function writeCountRequest(turn: Turn): string {
-  const body = toBody(turn, undefined);
+  const body = toBody(turn, writeItems(turn.items), undefined);
   return JSON.stringify(Object.fromEntries(counted.map((name) => [name, body[name]])));
 }
 
@@ -30,7 +38,7 @@ const counted = [
   "truncation",
 ];
 
-function toBody(turn: Turn, tell: Tell | undefined): JsonObject {
+function toBody(turn: Turn, input: unknown, tell: Tell | undefined): JsonObject {
   const { settings } = turn;
   const native = nativeSettings(settings, "responses");
   const written = native ?? writeSettings(settings, tell);
@@ -38,7 +46,7 @@ function toBody(turn: Turn, tell: Tell | undefined): JsonObject {
     ...written,
     model: turn.model,
     instructions: settings.instructions,
-    input: writeItems(turn.items),
+    input,
     include: writeInclude(turn, listAt(written, "include") ?? []),
     store: false,
     stream: turn.stream ? true : undefined,

@@ -1,0 +1,130 @@
+/** Conversations as they were last sent: what was sent before is not written again. */
+import { randomUUID } from "node:crypto";
+import type { Item } from "../../core/item.ts";
+import { createKept } from "../../core/kept.ts";
+
+export interface Written {
+  /** A body, which has a list of the items behind its `front`. */
+  write(items: readonly Item[], form: Form, toBody: (list: unknown) => unknown, front?: readonly unknown[]): string;
+  /** Forgets all of them. */
+  clear(): void;
+}
+
+/** How items are written. */
+export interface Form {
+  /** Conversations in different forms have nothing in common. */
+  readonly name: string;
+  write(items: readonly Item[]): readonly unknown[];
+  /** Whether what comes from this one on is written the same, whatever comes before. */
+  isSeam(items: readonly Item[], index: number): boolean;
+}
+
+/** The items and their text, and about how many bytes both take. */
+interface Conversation {
+  readonly form: string;
+  readonly items: readonly Item[];
+  readonly text: string;
+  readonly bytes: number;
+}
+
+const maxBytes = 16 * 1024 * 1024;
+/** How many items may have been added since. */
+const maxAdded = 64;
+
+/** What is not continued for ten minutes at most, five at least, is forgotten. */
+const generationMs = 300_000;
+
+/**
+ * Keeps those that came first, in about so many bytes. Shorter ones than `minLength` are written in less time than it
+ * takes to remember them.
+ */
+export function createWritten(minLength = 16 * 1024): Written {
+  /** By their last items. */
+  const kept = createKept<Item, Conversation>({
+    maxSize: () => maxBytes,
+    later: (work) => setTimeout(work, generationMs).unref(),
+  });
+
+  /** The model's last words in conversations that were written: only those that come again are worth more. */
+  const seen = new WeakSet<Item>();
+
+  function see(items: readonly Item[], form: Form, length: number): void {
+    if (kept.hasRoom(2 * length) && items.slice(-maxAdded).some((item) => seen.has(item))) keep(items, form);
+    const last = items.findLast(isOfModel);
+    if (last !== undefined) seen.add(last);
+  }
+
+  function find(items: readonly Item[], form: Form): Conversation | undefined {
+    const least = Math.max(0, items.length - maxAdded);
+    for (let end = items.length; end > least; end -= 1) {
+      const last = items[end - 1];
+      const found = last && kept.get(last);
+      if (found?.items.length !== end || found.form !== form.name || !form.isSeam(items, end)) continue;
+      if (startsWith(items, found.items)) return found;
+    }
+    return undefined;
+  }
+
+  /** Writes and keeps a conversation up to the model's last word: what follows may come as other objects next time. */
+  function keep(items: readonly Item[], form: Form, before: Conversation = nothing): Conversation {
+    const end = items.findLastIndex((item, at) => isOfModel(item) && form.isSeam(items, at + 1)) + 1;
+    const added = items.slice(before.items.length, end);
+    const text = join(before.text, toText(form.write(added)));
+    // The items live as long as their text, and may have much that this wire does not show.
+    const bytes = before.bytes - before.text.length + text.length + JSON.stringify(added).length;
+    const conversation = { form: form.name, items: items.slice(0, end), text, bytes };
+    const [lastBefore, last] = [before.items.at(-1), items[end - 1]];
+    if (lastBefore !== undefined) kept.delete(lastBefore);
+    if (last !== undefined && text.length >= minLength) kept.set(last, conversation, bytes);
+    return conversation;
+  }
+
+  return {
+    write(items, form, toBody, front = []) {
+      const before = find(items, form);
+      if (before === undefined) {
+        const body = JSON.stringify(toBody(front.concat(form.write(items))));
+        if (body.length >= minLength) see(items, form, body.length);
+        return body;
+      }
+      const { items: said, text } = keep(items, form, before);
+      const all = join(text, toText(form.write(items.slice(said.length))));
+      const [head, tail] = JSON.stringify(toBody(mark)).split(JSON.stringify(mark));
+      return `${head}[${join(toText(front), all)}]${tail}`;
+    },
+    clear: kept.clear,
+  };
+}
+
+const nothing: Conversation = { form: "", items: [], text: "", bytes: 0 };
+
+function isOfModel(item: Item): boolean {
+  return item.type === "tool-call" || (item.type === "message" && item.role === "assistant");
+}
+
+/** Stands for the list. Nobody else can know it, so it is nowhere else in a body. */
+const mark = randomUUID();
+
+/** The elements of a list, without its brackets. */
+function toText(list: readonly unknown[]): string {
+  return JSON.stringify(list).slice(1, -1);
+}
+
+function join(one: string, other: string): string {
+  return one === "" || other === "" ? one + other : `${one},${other}`;
+}
+
+function startsWith(items: readonly Item[], beginning: readonly Item[]): boolean {
+  for (let index = 0; index < beginning.length; index += 1) {
+    const [item, known] = [items[index], beginning[index]];
+    if (item !== known && !isSameMessage(item, known)) return false;
+  }
+  return true;
+}
+
+/** Instructions are sent with each request. */
+function isSameMessage(one: Item | undefined, other: Item | undefined): boolean {
+  if (one?.type !== "message" || other?.type !== "message" || typeof one.content !== "string") return false;
+  if (one.role !== other.role || one.content !== other.content || one.name !== other.name) return false;
+  return one.extra === undefined && other.extra === undefined;
+}
