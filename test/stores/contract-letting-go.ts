@@ -124,7 +124,8 @@ export function describeDeletion(it: It): void {
     const keyed = makeTurn({ session: sessionId, digest: newDigest(), exchange: newDigest() });
     await store.commit({ turns: [keyed], key: { key: "key", fingerprint: "print" } });
     const other = await keepSession(store, {});
-    assert.equal(await store.deleteSession("alice", sessionId), true);
+    const deleteIt = () => store.deleteSession("alice", sessionId);
+    assert.deepEqual(await Promise.all([deleteIt(), deleteIt()]), [true, false]);
     assert.equal(await store.findSession("alice", "hint"), undefined);
     assert.equal(await store.readSession(sessionId), undefined);
     assert.equal(await store.findKey("alice", "key"), undefined);
@@ -135,7 +136,7 @@ export function describeDeletion(it: It): void {
       assert.equal(await store.findTurn("alice", id), undefined);
       assert.deepEqual(await readTurns(store, id), []);
     }
-    assert.equal(await store.deleteSession("alice", sessionId), false);
+    assert.equal(await deleteIt(), false);
     assert.deepStrictEqual(await store.findTurn("alice", other.id), other);
     const [again] = await keepThread(store, 1);
     assert.equal((await store.findSession("alice", "hint"))?.tip, again!.id);
