@@ -62,6 +62,7 @@ export function describeSessionless(it: It): void {
     await Promise.all(long.map((turn, at) => store.commit({ turns: [turn], ...(at === 100 ? { key } : {}) })));
     const inSession = makeTurn({ session: newSessionId(), parent: long[200]!.id });
     await store.commit({ turns: [inSession], session: toCreate(inSession, "hint") });
+    await store.commit({ turns: [makeTurn({ parent: inSession.id })] });
     await readTurns(store, inSession.id);
 
     assert.equal(await store.deleteBelow("bob", stem.id), 0);

@@ -204,6 +204,7 @@ describe("the file of the SQLite store after deletions", () => {
     while (!progress.isOver) {
       await new Promise((resolve) => setImmediate(resolve));
       if (left() !== seen.at(-1)) seen.push(left());
+      assert.equal(look(file, "SELECT count(*) AS value FROM turns WHERE gap = 1"), 0, "the last go first");
     }
     assert.deepEqual(seen, [501, 301, 101, 1]);
     assert.ok(statSync(file).size <= before * 2, `${statSync(file).size} bytes after ${before}`);
