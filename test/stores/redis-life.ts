@@ -65,15 +65,23 @@ const works = (store: SessionStore) => () =>
 
 export function describeOtherGateways(server: () => RedisServer): void {
   describe("a gateway on Redis", () => {
-    test("sees what others changed just before its own change", async (context) => {
+    test("sees what others changed just before its own change, or before one that finds nothing to change", async (context) => {
       const url = server().url();
       const [gateway, beside] = [await open(context, { url }), await open(context, { url })];
-      const [first, last] = await keepThread(gateway, 2);
       const own = await keepSession(gateway, {});
-      assert.equal((await readTurns(gateway, last!.id)).length, 2);
-      await beside.deleteTurn("alice", first!.id);
-      await gateway.deleteTurn("alice", own.id);
-      assert.equal((await readTurns(gateway, last!.id)).length, 1);
+      // It is old and was an end, but is not abandoned.
+      await keepBelow(gateway, await keepBelow(gateway, own, { createdAt: new Date(0) }), {});
+      for (const change of [
+        () => gateway.prune({ idleBefore: new Date(1) }),
+        () => gateway.deleteTurn("alice", own.id),
+      ]) {
+        const first = await keepSession(gateway, {});
+        const last = await keepBelow(gateway, first, {});
+        assert.equal((await readTurns(gateway, last.id)).length, 2);
+        await beside.deleteTurn("alice", first.id);
+        await change();
+        assert.equal((await readTurns(gateway, last.id)).length, 1);
+      }
     });
 
     test("sees the command line's deletions, and uses the archives that it imports", async (context) => {
