@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import type { SessionStore } from "../../src/core/store.ts";
 import { createRedisStore } from "../../src/stores/redis.ts";
-import { gather, keepBelow, keepLoose, keepSession, keepThread, makeTurn, pruneAll } from "./making.ts";
+import { gather, keepBelow, keepLoose, keepSession, keepThread, makeTurn, newTurnId, pruneAll } from "./making.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 export function describeOperator(server: () => RedisServer): void {
@@ -135,6 +135,21 @@ export function describeOperator(server: () => RedisServer): void {
     };
     const [short, long] = [await pruneThread(500), await pruneThread(3_000)];
     assert.ok(long < 1.5 * short, `${long} reads per turn of a long thread, ${short} of a short one`);
+  });
+
+  test("a sessionless tree of which a part is pruned is examined again if very many turns have come since", async (context) => {
+    const store = await open(context, "since");
+    const [root] = await keepLoose(store, 1, new Date(0));
+    const side = await keepBelow(store, root!, { createdAt: new Date(0) });
+    const thread = Array.from({ length: 220 }, () => newTurnId()).map((id, at, ids) =>
+      makeTurn({ id, parent: ids[at - 1] ?? root!.id, createdAt: new Date(0) }),
+    );
+    await Promise.all(thread.map((turn) => store.commit({ turns: [turn] })));
+    const rules = { idleBefore: new Date(1) };
+    assert.equal((await store.prune(rules)).turns, 200);
+    await keepBelow(store, side, {});
+    await server().ask("INCRBY", "{since}:count", "2000");
+    assert.equal((await pruneAll(store, rules)).turns, 0);
   });
 
   test("threads that running turns continue are passed over once, however many abandoned ones are pruned", async (context) => {
