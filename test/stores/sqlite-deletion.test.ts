@@ -317,6 +317,23 @@ describe("the file of the SQLite store after deletions", () => {
     });
   }
 
+  test("tell the truth: a turn that hundreds follow stays if it cannot be removed, although some of them have moved", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    const [root] = await keepLoose(store, 1, new Date());
+    const followers = Array.from({ length: 201 }, () => makeTurn({ parent: root!.id }));
+    await Promise.all(followers.map((turn) => store.commit({ turns: [turn] })));
+    const other = new DatabaseSync(file);
+    other.exec(`
+      CREATE TRIGGER full BEFORE DELETE ON turns WHEN old.id = '${root!.id}'
+      BEGIN SELECT RAISE(ABORT, 'There is no room.'); END`);
+    other.close();
+    await assert.rejects(store.deleteTurn("alice", root!.id), { message: "There is no room." });
+    assert.deepStrictEqual(await store.findTurn("alice", root!.id), root);
+    assert.equal(look(file, "SELECT count(*) AS value FROM turns WHERE gap = 1"), 200);
+    await store.close();
+  });
+
   test("starts another session at once under the hint of one that is being deleted", async () => {
     const store = createSqliteStore({ file: ":memory:" });
     const first = makeTurn({ session: newSessionId() });
