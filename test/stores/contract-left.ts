@@ -63,15 +63,22 @@ export function describeAbandonedThreads(it: It): void {
     const waiting = await keepBelow(store, root, { createdAt: at(0) });
     const running = makeTurn({ session: root.session, parent: waiting.id, status: "running", createdAt: at(0) });
     await store.begin(running);
-    const spoiled = await keepBelow(store, root, { createdAt: at(0) });
-    const failed = makeTurn({ session: root.session, parent: spoiled.id, status: "failed", createdAt: at(5) });
-    await store.begin(failed);
+    const old = [branch];
+    const unthreaded = [];
+    for (const status of ["failed", "cancelled"] as const) {
+      const spoiled = await keepBelow(store, root, { createdAt: at(0) });
+      old.push(spoiled, await keepBelow(store, spoiled, { createdAt: at(0) }));
+      unthreaded.push(makeTurn({ session: root.session, parent: spoiled.id, status, createdAt: at(5) }));
+    }
+    for (const turn of unthreaded) await store.begin(turn);
     clock.time = at(6);
     await keepBelow(store, root, { createdAt: at(6) });
 
-    assert.equal((await pruneAll(store, { idleBefore: at(5) })).turns, 2);
-    for (const { id } of [branch, spoiled]) assert.equal(await store.findTurn("alice", id), undefined);
-    assert.deepStrictEqual(await store.findTurn("alice", failed.id), { ...failed, parent: undefined, gap: true });
+    assert.equal((await pruneAll(store, { idleBefore: at(5) })).turns, old.length);
+    for (const { id } of old) assert.equal(await store.findTurn("alice", id), undefined);
+    for (const turn of unthreaded) {
+      assert.deepStrictEqual(await store.findTurn("alice", turn.id), { ...turn, parent: undefined, gap: true });
+    }
     assert.deepStrictEqual(await readTurns(store, current.id), [root, current]);
     assert.deepStrictEqual(await readTurns(store, waiting.id), [root, waiting]);
 
@@ -104,12 +111,15 @@ export function describeAbandonedThreads(it: It): void {
     const archive = await gather(store.exportRecords());
     const old = makeTurn({ session: tip.session, createdAt: at(0) });
     const next = makeTurn({ session: tip.session, parent: old.id, createdAt: at(1) });
-    const added = [old, next].map((turn) => ({ type: "turn", turn }) as const);
-    assert.equal((await store.importRecords(replay([...archive, ...added]))).turns, 2);
+    const outside = makeTurn({ createdAt: at(0) });
+    const [leaf, fresh] = [0, 6].map((hours) => makeTurn({ parent: outside.id, createdAt: at(hours) }));
+    const added = [old, next, outside, leaf!, fresh!].map((turn) => ({ type: "turn", turn }) as const);
+    assert.equal((await store.importRecords(replay([...archive, ...added]))).turns, 5);
     clock.time = at(6);
     const current = await keepNext(store, makeTurn({ session: tip.session, parent: tip.id }), tip);
     assert.equal((await pruneAll(store, { idleBefore: at(4) })).turns, 2);
     assert.deepStrictEqual(await readTurns(store, current.id), [tip, current]);
+    assert.deepStrictEqual(await readTurns(store, leaf!.id), [outside, leaf]);
   });
 
   it("prunes hundreds of abandoned threads in one session, and a long one", async (store, clock) => {
