@@ -48,9 +48,7 @@ export function createRemoval({ database, prepare }: Access, ends: Ends): Remova
     loseTip: prepare("UPDATE sessions SET tip = NULL WHERE id = ? AND tip IN (SELECT value FROM json_each(?))"),
     ofOwner: prepare("SELECT id FROM turns WHERE owner = ? AND id IN (SELECT value FROM json_each(?))"),
     removeTurns: prepare("DELETE FROM turns WHERE id IN (SELECT value FROM json_each(?))"),
-    mark: prepare(
-      "UPDATE sessions SET deleted = 1, hint = NULL, tip = NULL WHERE id = ? AND owner = ? AND deleted = 0",
-    ),
+    mark: prepare("UPDATE sessions SET deleted = 1, hint = NULL WHERE id = ? AND owner = ? AND deleted = 0"),
     // Children came later than their parents, so the newest go first. The index avoids a scan of all turns.
     newestOf: prepare(`
       SELECT id, ${turnBytes} AS bytes FROM turns WHERE rowid IN (
