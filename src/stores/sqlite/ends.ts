@@ -1,6 +1,6 @@
 /** Notes where threads of the SQLite store may end besides their sessions' tips, to find abandoned ones by age. */
 import type { Access } from "./access.ts";
-import { isFollowable, isLeaf, isVisible } from "./search.ts";
+import { isFollowable, isLeaf } from "./search.ts";
 import { costOf, turnBytes } from "./size.ts";
 
 /**
@@ -75,12 +75,9 @@ interface EndRow extends AbandonedTurn {
   readonly is_left: number | null;
 }
 
-/** It was said in an existing session whose tip is elsewhere. */
-const isOffTip = `${isFollowable} AND ${isVisible}
+/** It was said, and is not its session's tip. */
+const isOffTip = `${isFollowable}
   AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = turns.session AND sessions.tip = turns.id)`;
-
-/** Failed and cancelled turns follow nothing. */
-const isNext = "next.status <> 'failed' AND next.status <> 'cancelled'";
 
 function prepareEnds({ prepare }: Access) {
   const listed = "SELECT value FROM json_each(?)";
@@ -105,6 +102,6 @@ function prepareEnds({ prepare }: Access) {
     findBefore: prepare(`
       SELECT id, parent, ${turnBytes} AS bytes FROM turns
       WHERE id = ? AND +session IS NOT NULL AND created < ? AND ${isOffTip} AND NOT EXISTS (
-        SELECT 1 FROM turns AS next WHERE next.parent = turns.id AND next.id <> ? AND ${isNext})`),
+        SELECT 1 FROM turns AS next WHERE next.parent = turns.id AND next.id <> ?)`),
   };
 }
