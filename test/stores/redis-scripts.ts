@@ -88,6 +88,21 @@ export function describeScripts(server: () => RedisServer): void {
       assert.equal(await isNoted(), ":0\r\n");
     });
 
+    test("leave what is too old beyond five hundred keys and pieces to the next pruning", async (context) => {
+      const store = await open(context, "old");
+      const numbers = Array.from({ length: 501 }, (_, index) => String(index));
+      const scored = numbers.flatMap((number) => ["1", number]);
+      for (const set of ["keys", "pieces"]) await server().ask("ZADD", `{old}:${set}`, ...scored);
+      for (const [bucket, own] of Map.groupBy(numbers, (number) => Math.floor(Number(number) / 100))) {
+        await server().ask("HSET", `{old}:o:${bucket}`, ...own.flatMap((number) => [number, `resp_${number}`]));
+      }
+      for (const rules of [{ keysBefore: new Date(2) }, { piecesBefore: new Date(2) }]) {
+        assert.equal((await store.prune(rules)).more, true);
+        assert.equal((await store.prune(rules)).more, false);
+      }
+      assert.equal(await server().ask("EXISTS", "{old}:keys", "{old}:pieces"), ":0\r\n");
+    });
+
     test("do not delete a sessionless turn that has a follower by now", async (context) => {
       const store = await open(context, "leaves");
       const [first, second] = await keepLoose(store, 2, new Date(0));

@@ -363,6 +363,21 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
+  test("loses hundreds of old keys in several steps", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    const [turn] = await keepLoose(store, 1, new Date());
+    const other = new DatabaseSync(file);
+    other.exec(`
+      INSERT INTO keys (owner, hash, fingerprint, turn, created)
+      SELECT 'alice', CAST(key AS BLOB), 'print', '${turn!.id}', 1 FROM json_each('[${"0,".repeat(500)}0]')`);
+    other.close();
+    const rules = { keysBefore: new Date(2) };
+    assert.deepEqual([(await store.prune(rules)).more, (await store.prune(rules)).more], [true, false]);
+    assert.equal(look(file, "SELECT count(*) AS value FROM keys"), 0);
+    await store.close();
+  });
+
   test("is read once for a sessionless tree that is pruned in many parts", async () => {
     const pruneThread = async (length: number) => {
       const store = createSqliteStore({ file: newFile() });
