@@ -97,15 +97,15 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
     spent.budget -= Number(gone) + Number(looked) / looksPerRemoval;
   }
 
-  /** Whole trees outside of sessions without new turns, leaves first. True if there are more to examine. */
-  async function removeSessionless(before: number, inUse: InUse, spent: Spent): Promise<boolean> {
+  /** Whole trees outside of sessions without new turns, leaves first, until there are no more or the budget is spent. */
+  async function removeSessionless(before: number, inUse: InUse, spent: Spent): Promise<void> {
     if (removing !== undefined) await continueRemoving(await reexamine(removing, before, inUse), spent);
     while (spent.budget > 0) {
       const range = ["-inf", `(${before}`, "LIMIT", String(skippedRoots), "1"];
       const [root] = toTexts(await access.send("ZRANGEBYSCORE", access.key("loose"), ...range));
       if (root === undefined) {
         skippedRoots = 0;
-        return false;
+        return;
       }
       const counted = String((await access.send("GET", access.key("count"))) ?? 0);
       const { idle, looked } = await findIdle(root, before, inUse);
@@ -116,7 +116,6 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
       }
       await continueRemoving({ rest: idle.toReversed(), ids: new Set(idle), before, counted }, spent);
     }
-    return true;
   }
 
   /**
@@ -176,10 +175,10 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
     if (maxSessionsPerOwner !== undefined) await removeSessions(scripts.markSurplus, maxSessionsPerOwner, inUse, spent);
     if (idleBefore !== undefined) await removeTurns(scripts.removeFailed, idleBefore.getTime(), [], spent);
     if (idleBefore !== undefined) await removeTurns(scripts.removeAbandoned, idleBefore.getTime(), inUse(), spent);
-    const rootsLeft = idleBefore !== undefined && (await removeSessionless(idleBefore.getTime(), inUse, spent));
+    if (idleBefore !== undefined) await removeSessionless(idleBefore.getTime(), inUse, spent);
     const keysLeft = await removeOld(access, scripts.removeKeys, keysBefore);
     const piecesLeft = await removeOld(access, scripts.removePieces, piecesBefore);
-    const more = spent.budget <= 0 || rootsLeft || keysLeft || piecesLeft;
+    const more = spent.budget <= 0 || keysLeft || piecesLeft;
     return { sessions: spent.sessions, turns: spent.turns, more };
   };
 }

@@ -21,7 +21,7 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
   /** What owners have too many, and is not deleted yet: finding it takes too long to do so again in every step of a run. */
   let [surplus, surplusRules] = [noSurplus, noRules];
 
-  /** Each step spends from the budget, and later ones get what is left. */
+  /** Each step spends from the budget, and later ones get what is left. None stops early unless it is spent. */
   function prune(rules: PruneRules, found: Surplus): Done {
     const spent: Spent = { sessions: 0, turns: 0, budget: maxStep, marked: [], changed: [] };
     const { idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner: max } = rules;
@@ -31,13 +31,13 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
     const left = max === undefined ? found : removeSurplus(found, max, inUse, spent);
     if (idleBefore !== undefined) removeFailed(idleBefore.getTime(), spent);
     if (idleBefore !== undefined) removeAbandoned(idleBefore.getTime(), inUse, spent);
-    const rootsLeft = idleBefore !== undefined && removeSessionless(idleBefore.getTime(), inUse, spent);
+    if (idleBefore !== undefined) removeSessionless(idleBefore.getTime(), inUse, spent);
     const keys = keysBefore === undefined ? 0 : statements.removeKeys.run(keysBefore.getTime(), maxKeys).changes;
-    const piecesLeft = piecesBefore !== undefined && clearPieces(piecesBefore.getTime(), spent);
+    if (piecesBefore !== undefined) clearPieces(piecesBefore.getTime(), spent);
     const isGivenBack = removal.giveBack();
     const { sessions, turns, budget } = spent;
     const hasSurplus = left.sessions.length > 0 || !left.isAll;
-    const more = budget <= 0 || hasSurplus || rootsLeft || Number(keys) === maxKeys || piecesLeft || !isGivenBack;
+    const more = budget <= 0 || hasSurplus || Number(keys) === maxKeys || !isGivenBack;
     return { pruned: { sessions, turns, more }, spent, left };
   }
 
@@ -98,14 +98,14 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
     }
   }
 
-  /** Whole trees outside of sessions without new turns, leaves first. True if there are more to examine. */
-  function removeSessionless(before: number, inUse: InUse, spent: Spent): boolean {
+  /** Whole trees outside of sessions without new turns, leaves first. */
+  function removeSessionless(before: number, inUse: InUse, spent: Spent): void {
     if (before < removingBefore || isContinued(inUse)) removing = [];
     continueRemoving(spent);
-    if (spent.budget <= 0) return true;
+    if (spent.budget <= 0) return;
     const roots = statements.findRoots.all({ ...lastRoot, before, limit: maxStep }) as unknown as Root[];
     for (const root of roots) {
-      if (spent.budget <= 0) return true;
+      if (spent.budget <= 0) return;
       const tree = statements.readTree.all(root.number) as unknown as Leaf[];
       if (tree.some(({ id, created, status }) => created >= before || status === "running" || inUse.has(id))) {
         lastRoot = { created: root.created, number: root.number };
@@ -117,9 +117,8 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
       removingIds = new Set(tree.map(({ id }) => id));
       continueRemoving(spent);
     }
-    if (spent.budget <= 0) return true;
-    lastRoot = beforeAll;
-    return false;
+    // Else the same roots might use up the budget again and again.
+    if (spent.budget > 0) lastRoot = beforeAll;
   }
 
   /** Whether a new turn follows what is left, or will: then it stays. */
@@ -146,15 +145,13 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
     if (removing.length > 0) ({ newest } = statements.findNewest.get() as { newest: number });
   }
 
-  /** Clearing them rewrites the whole turn. True if there may be more. */
-  function clearPieces(before: number, spent: Spent): boolean {
-    if (spent.budget <= 0) return true;
-    const limit = Math.ceil(spent.budget);
-    const found = statements.findPieces.all(before, limit) as { number: number; bytes: number }[];
+  /** Clearing them rewrites the whole turn. */
+  function clearPieces(before: number, spent: Spent): void {
+    if (spent.budget <= 0) return;
+    const found = statements.findPieces.all(before, Math.ceil(spent.budget)) as { number: number; bytes: number }[];
     const { taken, cost } = takeWithin(found, spent.budget);
     statements.clearPieces.run(JSON.stringify(taken.map(({ number }) => number)));
     spent.budget -= cost;
-    return taken.length === limit || taken.length < found.length;
   }
 
   async function readSurplus(rules: PruneRules): Promise<Surplus> {
