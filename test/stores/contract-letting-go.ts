@@ -317,6 +317,7 @@ export function describePrune(it: It): void {
       [alive, fresh, running, middle, leaf, side].map(({ id }) => id),
     );
     assert.deepStrictEqual(await readTurns(store, leaf.id), [alive, middle, leaf]);
+    assert.equal((await pruneAll(store, { idleBefore: at(6) })).turns, 5);
   });
 
   it("stops pruning a sessionless tree that someone continues meanwhile", async (store) => {

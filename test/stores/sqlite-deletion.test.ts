@@ -378,6 +378,29 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
+  test("is read past hundreds of old sessionless trees that stay, to those behind them, if any", async () => {
+    // Of trees of two turns that stay, 182 use up the budget of a step.
+    for (const [staying, idle] of [
+      [300, 1],
+      [182, 0],
+    ] as const) {
+      const store = createSqliteStore({ file: newFile() });
+      const roots = Array.from({ length: staying }, () => makeTurn({ createdAt: new Date(0) }));
+      const turns = [...roots, ...roots.map(({ id }) => makeTurn({ parent: id, createdAt: new Date(9) }))];
+      for (let count = 0; count < idle; count += 1) turns.push(makeTurn({ createdAt: new Date(1) }));
+      await Promise.all(turns.map((turn) => store.commit({ turns: [turn] })));
+      const rules = { idleBefore: new Date(5) };
+      assert.deepEqual(
+        [await store.prune(rules), await store.prune(rules)],
+        [
+          { sessions: 0, turns: 0, more: true },
+          { sessions: 0, turns: idle, more: false },
+        ],
+      );
+      await store.close();
+    }
+  });
+
   test("is read once for a sessionless tree that is pruned in many parts", async () => {
     const pruneThread = async (length: number) => {
       const store = createSqliteStore({ file: newFile() });
