@@ -262,6 +262,9 @@ export function describeArchive(it: It): void {
     assert.deepStrictEqual(await gather(store.exportRecords()), before);
     const withoutHints = records.map((record) => (record.type === "session" ? { ...record, hint: undefined } : record));
     assert.equal((await store.importRecords(replay(withoutHints))).sessions, 3);
+    const imported = await gather(store.exportRecords());
+    assert.deepEqual(await store.importRecords(replay(records)), { sessions: 0, turns: 0, hintsTaken: 0 });
+    assert.deepStrictEqual(await gather(store.exportRecords()), imported);
     assert.equal((await store.findSession("alice", "hint"))?.tip, first!.id);
   });
 
@@ -272,7 +275,8 @@ export function describeArchive(it: It): void {
     const before = await gather(store.exportRecords());
     const [first, session, root, child, ...rest] = records;
     const isTurnedRound = [first!, session!, child!, root!, ...rest];
-    for (const broken of [...[0, 1, 2].map((missing) => records.toSpliced(missing, 1)), isTurnedRound]) {
+    const isDoubled = [first!, ...records];
+    for (const broken of [...[0, 1, 2].map((missing) => records.toSpliced(missing, 1)), isTurnedRound, isDoubled]) {
       await assert.rejects(store.importRecords(replay(broken)), { code: "invalid_value", message: /is incomplete/ });
       assert.deepStrictEqual(await gather(store.exportRecords()), before);
     }
