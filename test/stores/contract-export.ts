@@ -33,6 +33,19 @@ export function describeExport(it: It): void {
     assert.equal((await other.readPath(thread[29]!.id)).length, 30);
   });
 
+  it("exports nothing of a session that is deleted before the export reaches it", async (store) => {
+    for (const isAlone of [true, false]) {
+      const [first] = await keepThread(store, 2);
+      const records = await exportWhile(store, isAlone ? first!.session : undefined, async () => {
+        await store.deleteSession("alice", first!.session!);
+      });
+      assert.deepEqual(
+        records.map(({ type }) => type),
+        ["store"],
+      );
+    }
+  });
+
   it("exports with one session nothing that was added after one of its turns was deleted", async (store) => {
     const thread = await keepThread(store, 40);
     const records = await exportWhile(store, thread[0]!.session, async (told) => {
