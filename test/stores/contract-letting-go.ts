@@ -45,15 +45,17 @@ export function describeDeletion(it: It): void {
   });
 
   it("deletes with a turn the history shown before it, unless something else follows that", async (store) => {
-    const id = newTurnId();
-    const [shown, turn] = makePair({ id: `${id}_shown`, session: newSessionId() });
-    const asked = { ...turn, id };
-    assert.equal(await store.commit({ turns: [shown, asked], session: toCreate(asked, "hint") }), true);
-    const branch = await keepBelow(store, shown, {});
-    const next = await keepBelow(store, asked, {});
-    assert.equal(await store.deleteTurn("alice", id), true);
-    assert.deepStrictEqual(await readTurns(store, branch.id), [shown, branch]);
-    assert.deepStrictEqual(await readTurns(store, next.id), [shown, { ...next, parent: shown.id, gap: true }]);
+    for (const status of ["completed", "failed"] as const) {
+      const id = newTurnId();
+      const [shown, turn] = makePair({ id: `${id}_shown`, session: newSessionId() });
+      const asked = { ...turn, id };
+      assert.equal(await store.commit({ turns: [shown, asked], session: toCreate(asked, status) }), true);
+      const branch = await keepBelow(store, shown, { status });
+      const next = await keepBelow(store, asked, {});
+      assert.equal(await store.deleteTurn("alice", id), true);
+      assert.deepStrictEqual(await readTurns(store, branch.id), [shown, branch]);
+      assert.deepStrictEqual(await readTurns(store, next.id), [shown, { ...next, parent: shown.id, gap: true }]);
+    }
 
     const other = newTurnId();
     const [base, below] = makePair({ id: `${other}_shown`, session: newSessionId() });
