@@ -440,8 +440,10 @@ export function describePrune(it: It): void {
     const fork = await keepBelow(store, active, { createdAt: at(0) });
     const used = [resumed.session!, resumed.id, loose[1]!.id, active.session!, branch.id, fork.id];
     const inUse = new Set(used);
-    assert.equal((await pruneAll(store, { maxSessionsPerOwner: 2, inUse: () => inUse })).sessions, 2);
+    const newest = await keepSession(store, {});
+    assert.equal((await pruneAll(store, { maxSessionsPerOwner: 3, inUse: () => inUse })).sessions, 2);
     for (const { session } of [idle, other]) assert.equal(await store.readSession(session!), undefined);
+    assert.equal(await store.deleteSession("alice", newest.session!), true);
 
     const rules = { idleBefore: at(5), maxSessionsPerOwner: 1, inUse: () => inUse };
     const pruned = await pruneAll(store, rules);
