@@ -132,8 +132,7 @@ local function isLeft(id)
   if not id or call('HEXISTS', turnKey(id), 'c') == 1 then return false end
   local turn = readTurn(id)
   if not turn or not isFollowable(turn) then return false end
-  local owner, tip = unpack(call('HMGET', sessionKey(turn[SESSION]), 'owner', 'tip'))
-  return owner and tip ~= id
+  return call('HGET', sessionKey(turn[SESSION]), 'tip') ~= id
 end
 
 local function hasRoom() return gone + looked / looks < limit end
