@@ -15,6 +15,7 @@ function makeClient() {
   const asked: { answer(reply: string | Error): void }[] = [];
   const client = Object.assign(new EventEmitter(), {
     isReady: true,
+    isClosed: false,
     asked,
     sendCommand() {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
@@ -24,7 +25,10 @@ function makeClient() {
       });
       return promise;
     },
-    close: () => Promise.allSettled(pending),
+    close() {
+      client.isClosed = true;
+      return Promise.allSettled(pending);
+    },
     destroy() {
       client.isReady = false;
       for (const { answer } of asked) answer(new Error("The client is destroyed."));
@@ -100,6 +104,21 @@ describe("a link to the server that has the store", () => {
     searches[1]!.resolve(makeClient());
     await found;
     assert.notEqual(link.server(), before);
+    assert.equal(first.isClosed, true);
+  });
+
+  test("searches again if the server that it found is lost by then", async (context) => {
+    const { link, first, searches } = await open(context);
+    first.lose(new Error("gone"));
+    const back = link.whenBack(60_000);
+    const lost = makeClient();
+    lost.isReady = false;
+    searches[1]!.resolve(lost);
+    while (searches.length < 3 && link.server() === undefined) await nextRound();
+    assert.equal(link.server(), undefined);
+    searches[2]!.resolve(makeClient());
+    await back;
+    assert.notEqual(link.server(), undefined);
   });
 
   test("does not leave the new node because the old one is silent", async (context) => {
@@ -128,5 +147,11 @@ describe("a link to the server that has the store", () => {
     searches[1]!.resolve(late);
     await nextRound();
     assert.deepEqual([late.isReady, searches.length, link.server()], [false, 2, undefined]);
+  });
+
+  test("closes the server that it has when it is closed", async (context) => {
+    const { link, first } = await open(context);
+    await link.close();
+    assert.equal(first.isClosed, true);
   });
 });
