@@ -477,13 +477,15 @@ export function describePrune(it: It): void {
     };
     const [old, fresh] = [await keep("old", at(0)), await keep("fresh", at(5))];
     await store.commit({ turns: [makeTurn({ told: makeTold({}) })] });
+    const undated = makeTurn({ told: { ...fullTold, endedAt: undefined } });
+    assert.equal(await store.commit({ turns: [undated] }), true);
     await readTurns(store, old.id);
     await pruneAll(store, { keysBefore: at(5), piecesBefore: at(5) });
     assert.equal(await store.findKey("alice", "old"), undefined);
     assert.equal((await store.findKey("alice", "fresh"))?.turnId, fresh.id);
     const { pieces: _, ...told } = old.told!;
     assert.deepStrictEqual(await store.findTurn("alice", old.id), { ...old, told });
-    assert.deepStrictEqual(await store.findTurn("alice", fresh.id), fresh);
+    for (const turn of [fresh, undated]) assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
   });
 
   it("prunes a thread of a thousand turns, in a session and outside of one", async (store, clock) => {

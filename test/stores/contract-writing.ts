@@ -97,15 +97,16 @@ export function describeBackground(it: It): void {
 
   it("returns a turn as it ended, even after it was read while it ran", async (store) => {
     for (const status of ["completed", "failed"] as const) {
-      const running = makeTurn({ status: "running", output: [], usage: undefined });
+      const running = makeTurn({ status: "running", output: [], usage: undefined, told: fullTold });
       await store.begin(running);
-      assert.deepStrictEqual(await readTurns(store, running.id), [running]);
+      assert.deepStrictEqual(await readTurns(store, running.id), [withoutTold(running)]);
       const over = makeTurn({ id: running.id, status });
       assert.equal(
         status === "failed" ? await store.end(over) : await store.commit({ turns: [over], begun: true }),
         true,
       );
       assert.deepStrictEqual(await readTurns(store, over.id), [over]);
+      assert.deepStrictEqual(await store.findTurn("alice", over.id), over);
     }
   });
 
