@@ -11,7 +11,7 @@ import { readAddress } from "../../src/stores/redis/address.ts";
 import { openConnection } from "../../src/stores/redis/connection.ts";
 import type { Script } from "../../src/stores/redis/script.ts";
 import * as scripts from "../../src/stores/redis/scripts.ts";
-import { gather, keepLoose, keepThread, makeTurn, pruneAll, readTurns, toMove } from "./making.ts";
+import { gather, keepLoose, keepThread, makeTurn, newTurnId, pruneAll, readTurns, toCreate, toMove } from "./making.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 export function describeScripts(server: () => RedisServer): void {
@@ -120,6 +120,13 @@ export function describeScripts(server: () => RedisServer): void {
       assert.match(await run("using", scripts.removeLeaves, "", first!.id), /^\*3\r\n:1\r\n:1\r\n/);
     });
 
+    test("delete the followers of a turn although it, and some of them, are gone by now", async (context) => {
+      const store = await open(context, "below");
+      const [, second, third] = await keepLoose(store, 3, new Date(0));
+      assert.match(await run("below", scripts.removeBelow, "", newTurnId(), newTurnId(), second!.id), /^\*2\r\n/);
+      assert.deepStrictEqual(await readTurns(store, third!.id), [{ ...third!, parent: undefined, gap: true }]);
+    });
+
     test("do not note what an older connection tells to be in use", async () => {
       await run("late", scripts.renew, "gateway:2", "10000");
       await run("late", scripts.tellUse, "gateway:2", '["resp_2"]');
@@ -182,6 +189,8 @@ export function describeScripts(server: () => RedisServer): void {
       assert.equal(await store.end({ ...running, status: "failed" }), false);
       assert.equal(await store.commit({ turns: [{ ...running, status: "completed" }], begun: true }), false);
       assert.equal(await store.commit({ turns: [makeTurn({ parent })] }), false);
+      const late = makeTurn({ session });
+      assert.equal(await store.commit({ turns: [late], session: toCreate(late, "hint") }), false);
       const again = { id: session!, owner: "alice", createdAt: new Date(0), metadata: {}, tip: undefined };
       await assert.rejects(store.createSession(again), /is already stored/);
       assert.deepEqual(
