@@ -106,16 +106,33 @@ function toDates(key: string, value: unknown): unknown {
 }
 
 test("a turn that could not be replayed is refused, and the error names its line and field", async () => {
-  const said = (part: object) => ({ output: [{ type: "message", role: "assistant", content: [part] }] });
+  const item = (value: object) => ({ output: [value] });
+  const said = (part: object) => item({ type: "message", role: "assistant", content: [part] });
   const offered = (tool: object) => ({ input: [{ ...everyItem[9], tools: [tool] }] });
   const other = { type: "other", extra: { dialect: "responses", fields: {} } };
   const updated = (updates: object) => ({ input: [{ ...other, updates }] });
   const wrong = (change: object) => ({ told: { ...told, ...change } });
   const cut = (index: number, kind: string, part: number, ...lengths: number[]) =>
     wrong({ pieces: pieces.with(index, [{ kind, part, lengths } as never]) });
+  const text = { type: "text", text: "" };
+  const call = { type: "tool-call", kind: "function", callId: "call_1", name: "look", arguments: "{}" };
   for (const [place, change] of [
     ["id", { id: 'resp_"1' }],
     ["id", { id: "resp_\\1" }],
+    ["owner", { owner: "" }],
+    ["createdAt", { createdAt: "yesterday" }],
+    ["exchange", { exchange: "\r" }],
+    ["gap", { gap: 1 }],
+    ["model", { model: 5 }],
+    ["input", { input: {} }],
+    ["usage.outputTokens", { usage: { ...makeTurn({}).usage, outputTokens: -1 } }],
+    ["usage.cacheWriteTokens", { usage: { ...makeTurn({}).usage, cacheWriteTokens: 0.5 } }],
+    ["told.endedAt", wrong({ endedAt: "now" })],
+    ["told.finish", wrong({ finish: "never" })],
+    ["told.omittedItems", wrong({ omittedItems: "1" })],
+    ["told.truncation", wrong({ truncation: "yes" })],
+    ["told.failure.message", wrong({ failure: { ...told.failure, message: 5 } })],
+    ["told.failure.retryAfterSeconds", wrong({ failure: { ...told.failure, retryAfterSeconds: -1 } })],
     ["told.failure.code", wrong({ failure: { code: "nope", message: "" } })],
     ["told.failure.code", wrong({ failure: { code: "constructor", message: "" } })],
     ["told.failure.retryAfterSeconds", wrong({ failure: { ...told.failure, retryAfterSeconds: "1\r\nx: y" } })],
@@ -127,6 +144,7 @@ test("a turn that could not be replayed is refused, and the error names its line
     ["told.others.0.items.0", wrong({ others: [{ finish: "stop", items: [everyItem.find(isToolOutput)] }] })],
     ["told.brokenOff", wrong({ brokenOff: -1 })],
     ["told.remarks.0", wrong({ remarks: [{ type: "tried", adapter: "a", code: "nope" }] })],
+    ["told.remarks.0", wrong({ remarks: [{ type: "left-out" }] })],
     ["told.memo", wrong({ memo: "{{{" })],
     ["told.memo", wrong({ memo: "null" })],
     ["told.memo", wrong({ memo: "{}" })],
@@ -135,6 +153,20 @@ test("a turn that could not be replayed is refused, and the error names its line
     ["output.0", said({ type: "text", text: "", logprobs: 5 })],
     ["output.0", said({ type: "image", url: 5 })],
     ["output.0", said({ type: "file", data: {} })],
+    ["output.0", said({ type: "audio", data: "" })],
+    ["output.0", said({ ...text, annotations: [{ type: "url_citation" }] })],
+    ["output.0", said({ ...text, extra: { dialect: "morse", fields: {} } })],
+    ["output.0", said({ ...text, extra: { dialect: "chat", fields: [] } })],
+    ["output.0", item({ type: "message", role: "robot", content: "" })],
+    ["output.0", item({ type: "reasoning", text: "" })],
+    ["output.0", item({ ...call, callId: undefined })],
+    ["output.0", item({ ...call, name: undefined })],
+    ["output.0", item({ ...call, arguments: undefined })],
+    ["output.0", item({ ...other, exchange: { side: "nobody", id: "1" } })],
+    ["output.0", item({ ...other, words: 5 })],
+    ["output.0", item({ ...other, steers: 1 })],
+    ["output.0", item({ type: "compaction" })],
+    ["output.0", item({ type: "tool-output", kind: "function", callId: "call_1" })],
     ["input.0", offered({ type: "function", name: "f", description: 5 })],
     ["input.0", offered({ type: "function", name: "f", parameters: [] })],
     ["input.0", offered({ ...other, search: { type: "function", name: "f", description: [] } })],
@@ -144,6 +176,8 @@ test("a turn that could not be replayed is refused, and the error names its line
     ["input.0", updated({ format: 7 })],
     ["input.0", updated({ format: { type: "schema", name: "n" } })],
     ["told.pieces.0.0.kind", cut(0, "zzz", 0, 1)],
+    ["told.pieces.0.0.part", cut(0, "text", -1, 1)],
+    ["told.pieces.0.0.lengths.0", cut(0, "text", 0, -1)],
     ["told.pieces.0.0.logprobs", wrong({ pieces: [[{ kind: "text", part: 0, lengths: [1], logprobs: 5 }]] })],
     [
       "told.pieces",

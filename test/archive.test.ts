@@ -49,6 +49,20 @@ test("what no header could carry is refused, and the error names its line and fi
   }
 });
 
+test("a session that no store could have is refused, and the error names its line and field", async () => {
+  for (const [place, change] of [
+    ["owner", { owner: "" }],
+    ["hint", { hint: "h".repeat(256) }],
+    ["resends", { resends: "yes" }],
+    ["metadata.a", { metadata: { a: 1 } }],
+    ["createdAt", { createdAt: "yesterday" }],
+    ["updatedAt", { updatedAt: "2026-13-01T00:00:00Z" }],
+  ] as const) {
+    const message = new RegExp(`^Line 2 .*'${place}' `);
+    await assert.rejects(read(first, { ...session, ...change }), { code: "invalid_value", message });
+  }
+});
+
 test("a compressed archive is refused, and the error says so", async () => {
   const compressed = async function* () {
     yield gzipSync(JSON.stringify(first));
