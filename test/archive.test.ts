@@ -63,6 +63,28 @@ test("a session that no store could have is refused, and the error names its lin
   }
 });
 
+test("a line that is no record, or comes after the end, is refused by its number, which counts blank lines too", async () => {
+  const [start, end] = [first, { type: "end" }].map((line) => `${JSON.stringify(line)}\n`);
+  for (const [lines, message] of [
+    ...["null", "5", "[]", "{}", '{"type":5}'].map(
+      (line) => [`\n ${line}`, /^Line 3 .*not an object with a 'type'/] as const,
+    ),
+    ['{"type":"constructor"}', /^Line 2 .*unknown type "constructor"/],
+    [`${end}${JSON.stringify(session)}`, /^Line 3 .*comes after the end/],
+    [JSON.stringify(first), /^Line 2 .*out of place/],
+  ] as const) {
+    await assert.rejects(gather(readArchive(toBytes(`${start}${lines}\n${end}`))), { message });
+  }
+});
+
+test("an archive is the same in whatever pieces its bytes arrive", async () => {
+  const text = [first, { ...session, owner: "älice" }, { type: "end" }].map((line) => JSON.stringify(line)).join("\n");
+  const pieces = async function* () {
+    for (const byte of Buffer.from(text)) yield Uint8Array.of(byte);
+  };
+  assert.deepEqual(await gather(readArchive(pieces())), await gather(readArchive(toBytes(text))));
+});
+
 test("a compressed archive is refused, and the error says so", async () => {
   const compressed = async function* () {
     yield gzipSync(JSON.stringify(first));
