@@ -66,7 +66,7 @@ function isUrlPart(part: unknown): part is UrlPart {
 function isSupported({ mediaType, data }: UrlPart, supported: Readonly<Record<string, readonly RegExp[]>>): boolean {
   return Object.entries(supported).some(([key, patterns]) => {
     const [start = ""] = key.toLowerCase().split("*", 1);
-    const fits = key.includes("*") ? mediaType.startsWith(start === "/" ? "" : start) : mediaType === key.toLowerCase();
+    const fits = key.includes("*") ? mediaType.startsWith(start) : mediaType === key.toLowerCase();
     return fits && patterns.some((pattern) => data.href.search(pattern) !== -1);
   });
 }
