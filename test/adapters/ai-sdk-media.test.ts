@@ -1,6 +1,8 @@
 /** Images and files given by URL: fetched for models that do not accept URLs, within the operator's rules. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import { fetchFiles } from "../../src/adapters/ai-sdk/media.ts";
+import { writePrompt } from "../../src/adapters/ai-sdk/prompt.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Item, Part } from "../../src/core/item.ts";
 import { startGateway } from "../gateway.ts";
@@ -89,6 +91,36 @@ test("a URL is refused with a hint to send a data: URL when fetching is disabled
   assert.equal(gallery.received.length, 0);
 });
 
+test("a URL is passed on if its model accepts such URLs of such media, and a refusal points to the newest part with it", async () => {
+  const limits = { maxBytes: 3, timeoutMs: 1_000, allowPrivate: false };
+  const rules = { ...limits, isEnabled: false, maxCount: 2 };
+  const fetch = async (items: readonly Item[], supportedUrls: Readonly<Record<string, readonly RegExp[]>> = {}) => {
+    const prompt = writePrompt(undefined, items, limits);
+    const signal = new AbortController().signal;
+    assert.equal(await fetchFiles(prompt, items, { supportedUrls }, rules, () => {}, signal), prompt);
+  };
+  const url = "https://example.com/cat.png";
+  const picture = { type: "image", url } as const;
+  for (const type of ["*", "*/*", "image/*", "IMAGE/*", "image/png", "IMAGE/PNG"]) {
+    await fetch([user(picture)], { [type]: [/^http:/, /cat/g] });
+    // A global pattern remembers where it has matched.
+    await fetch([user(picture, picture)], { [type]: [/cat/g] });
+  }
+  for (const type of ["image/pn", "image/jpeg", "application/*"]) {
+    await refusalOf(fetch([user(picture)], { [type]: [/cat/] }));
+  }
+  await refusalOf(fetch([user(picture)], { "*": [/dog/] }));
+
+  const call = { type: "tool-call", kind: "function", callId: "a", name: "look", arguments: "{}" } as const;
+  const output = { type: "tool-output", kind: "function", callId: "a" } as const;
+  const [given, sent] = [{ type: "file", url } as const, { type: "file", data: url } as const];
+  for (const part of [picture, given, sent]) {
+    for (const items of [[user(picture, part)], [user(picture), call, { ...output, output: [part] }]]) {
+      await assert.rejects(fetch(items), (thrown) => thrown instanceof GatewayError && thrown.part === part);
+    }
+  }
+});
+
 test("at most max_count URLs are fetched for a turn, and a repeated URL is fetched once", async (context) => {
   const { ask, gallery } = await startBoth(context);
   const pictures = (...names: string[]) =>
@@ -112,6 +144,8 @@ test("an image of an earlier turn that is gone or exceeds the limit is left out 
   assert.equal(shown()[2]?.parts[0]?.inlineData?.mimeType, "image/png");
   assert.deepEqual(await ask([old, answer, fresh], { ...allowed, max_count: 1 }), [`file from ${host}`]);
   assert.match((await refusalOf(ask([fresh, answer, old]))).message, /status 404/);
+  assert.deepEqual(await ask([fresh, answer, user({ type: "text", text: "And now?" })]), []);
+  assert.equal(shown()[0]?.parts[0]?.inlineData?.mimeType, "image/png");
 });
 
 test("data: URLs are checked against the same rules", async (context) => {

@@ -61,6 +61,24 @@ test("a model that returns no stream fails with adapter_protocol", async (contex
   }
 });
 
+for (const [source, why] of [
+  ["export const makeOdd = () => ({});", /No function's name begins with 'create'/],
+  ["export const createOdd = () => ({});", /does not provide language models/],
+  ["export const createOdd = () => undefined;", /does not provide language models/],
+  ["export const createOdd = () => () => ({});", /does not provide language models/],
+  ["export const createOdd = () => () => null;", /does not provide language models/],
+  ["export const createOdd = () => () => ({ doStream() {} });", /implements version undefined/],
+] as const) {
+  test(`a package with '${source}' is refused by its name`, async (context) => {
+    const adapter = createAiSdk({ package: "odd" }, {}, installPackage(context, "odd", source));
+    const failure = await Array.fromAsync(adapter.stream(turn, new AbortController().signal)).catch(toGatewayError);
+    assert.ok(!Array.isArray(failure));
+    assert.equal(failure.code, "adapter_error");
+    assert.match(failure.message, /'odd'/);
+    assert.match(failure.message, why);
+  });
+}
+
 test("an answer without token counts is complete", async (context) => {
   const expected = [
     { type: "text", text: "Hi" },

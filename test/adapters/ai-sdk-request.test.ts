@@ -1,6 +1,8 @@
 /** What a turn looks like on the wires of three providers, through their real packages. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { writePrompt } from "../../src/adapters/ai-sdk/prompt.ts";
+import { writeRequest } from "../../src/adapters/ai-sdk/request.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Item, Part } from "../../src/core/item.ts";
@@ -358,4 +360,78 @@ test("the reasoning effort is sent in each provider's own form, and the operator
   assert.equal(includeThoughts, true);
   const third = await exchange(anthropic, [hello], settings, undefined, {}, "claude-opus-4-5");
   assert.ok(third.body.thinking.budget_tokens > 0);
+});
+
+const limits = { maxBytes: 100, timeoutMs: 1_000, allowPrivate: false } as const;
+
+for (const [provider, reasoningEffort, written] of [
+  ["house.chat", "minimal", { house: { reasoningEffort: "minimal" } }],
+  ["house.chat", "extreme", undefined],
+  ["anthropic.messages", "none", undefined],
+  ["anthropic.messages", "minimal", { anthropic: { effort: "low" } }],
+  ["anthropic.messages", "max", { anthropic: { effort: "max" } }],
+  ["google.generative-ai", "none", undefined],
+  ["google.generative-ai", "low", { google: { thinkingConfig: { thinkingLevel: "low" } } }],
+  ["google.generative-ai", "xhigh", { google: { thinkingConfig: { thinkingLevel: "high" } } }],
+  ["google.generative-ai", "max", { google: { thinkingConfig: { thinkingLevel: "high" } } }],
+] as const) {
+  test(`before version 4 of the specification, ${provider} gets the effort ${reasoningEffort} in its own form or not at all`, () => {
+    const turn: Turn = {
+      id: "resp_1",
+      model: "m",
+      items: [hello],
+      settings: { tools: [], reasoningEffort },
+      stream: true,
+    };
+    const omitted: string[] = [];
+    const model = { provider, specificationVersion: "v3" } as const;
+    const call = writeRequest(turn, model, {}, (what) => omitted.push(what), limits);
+    assert.deepEqual(call.providerOptions, written ?? {});
+    assert.deepEqual(omitted, written === undefined ? ["reasoning_effort"] : []);
+    assert.equal(call.reasoning, undefined);
+    const configured = { google: { thinkingConfig: { includeThoughts: true } } };
+    const { providerOptions } = writeRequest(turn, model, configured, () => {}, limits);
+    const thinking = (written as { google?: { thinkingConfig: object } } | undefined)?.google?.thinkingConfig;
+    assert.deepEqual(providerOptions?.["google"], { thinkingConfig: { ...thinking, includeThoughts: true } });
+  });
+}
+
+test("what a prompt must not have is written so that providers accept it", () => {
+  const call = { type: "tool-call", kind: "function", callId: "a", name: "look" } as const;
+  const write = (...items: readonly Item[]) => writePrompt(undefined, items, limits)[0]?.content;
+  // Empty texts.
+  assert.deepEqual(write({ type: "message", role: "user", content: "" }), [{ type: "text", text: "" }]);
+  assert.deepEqual(write({ type: "message", role: "user", content: [{ type: "text", text: "" }] }), [
+    { type: "text", text: "" },
+  ]);
+  assert.equal(write({ type: "message", role: "assistant", content: "" }), undefined);
+  assert.equal(write({ type: "reasoning", summary: [], text: "" }), undefined);
+  // Arguments that are no object.
+  for (const [written, input] of [
+    ['{"at":1}', { at: 1 }],
+    [" ", {}],
+    ['{"at":', { invalid: '{"at":' }],
+    ["[1]", { invalid: "[1]" }],
+  ] as const) {
+    const content = write({ ...call, arguments: written });
+    assert.deepEqual(Array.isArray(content) && content[0]?.type === "tool-call" && content[0].input, input);
+  }
+});
+
+test("a choice that no tool can meet is refused, and the others are sent", () => {
+  const look = { type: "function", name: "look", parameters: {} } as const;
+  const write = (settings: Settings) => {
+    const turn: Turn = { id: "resp_1", model: "m", items: [hello], settings, stream: true };
+    return writeRequest(turn, { provider: "house.chat", specificationVersion: "v3" }, {}, () => {}, limits).toolChoice;
+  };
+  for (const type of ["auto", "none", "required"] as const) {
+    assert.deepEqual(write({ tools: [look], toolChoice: { type } }), { type });
+  }
+  assert.equal(write({ tools: [], toolChoice: { type: "auto" } }), undefined);
+  for (const settings of [
+    { tools: [look], toolChoice: { type: "tool", name: "find" } },
+    { tools: [], toolChoice: { type: "required" } },
+  ] as const) {
+    assert.throws(() => write(settings), { code: "unsupported_parameter", param: "tool_choice" });
+  }
 });

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { installPackage } from "./ai-sdk-package.ts";
 import { createAiSdk } from "./made.ts";
+import { createSecretScrubber, toFailure } from "../../src/adapters/ai-sdk/failure.ts";
 import { createReplyReader } from "../../src/adapters/ai-sdk/reply.ts";
 import type { StreamPart } from "../../src/adapters/ai-sdk/spec.ts";
 import { adapterTypes } from "../../src/adapters/index.ts";
@@ -218,6 +219,40 @@ test("the key and the headers of the adapter never appear in an error", async ()
   for (const { message: said, cause } of [refused, failed]) assert.doesNotMatch(`${said} ${String(cause)}`, /secret-/);
 });
 
+test("secrets in the environment and in the options are removed from what a provider says", () => {
+  const options = { baseURL: "https://plain.example", apiKey: "option-1", headers: { "x-house": "header-1" } };
+  const nested = { credentials: { login: "nested-1" }, region: "europe-1" };
+  const scrub = createSecretScrubber({ ...options, nested }, { HOUSE_TOKEN: "environment-1", HOME: "/home/house" });
+  assert.equal(
+    scrub("https://plain.example option-1 header-1 nested-1 europe-1 environment-1 /home/house"),
+    "https://plain.example [secret] [secret] [secret] europe-1 [secret] /home/house",
+  );
+});
+
+test("whatever a package throws or reports becomes an error with its words", () => {
+  const read = (thrown: unknown) => {
+    const { code, message } = toFailure(thrown, "house", (text) => text);
+    return [code, message];
+  };
+  const upstream = (fields: object) => Object.assign(new Error("Too much."), fields);
+  const network = Object.assign(new Error("connect"), { code: "ECONNREFUSED" });
+  assert.deepEqual(read("Broken."), ["adapter_error", "The upstream failed: Broken."]);
+  assert.deepEqual(read({ error: { type: "rate_limit_error", message: "Slow down." } }), [
+    "adapter_rate_limit",
+    "Slow down.",
+  ]);
+  assert.deepEqual(read({ code: 400, message: "Wrong." }), ["adapter_bad_request", "Wrong."]);
+  assert.deepEqual(read(new TypeError("fetch failed", { cause: network })), [
+    "adapter_error",
+    "The upstream at house refuses connections (ECONNREFUSED).",
+  ]);
+  // A URL may hold a key.
+  assert.match(String(read(upstream({ url: "http://127.0.0.1:9/v1?key=1", cause: network }))), /at 127\.0\.0\.1:9 /);
+  const responseBody = JSON.stringify([{ error: { code: "context_length_exceeded" } }]);
+  assert.equal(toFailure(upstream({ statusCode: 400, responseBody }), "", String).wireCode, "context_length_exceeded");
+  assert.deepEqual(read(upstream({ statusCode: 429 })), ["adapter_rate_limit", "Too much."]);
+});
+
 test("a missing key is reported as the operator's error", async (context) => {
   const before = process.env["ANTHROPIC_API_KEY"];
   delete process.env["ANTHROPIC_API_KEY"];
@@ -340,21 +375,39 @@ test("a response that ends shortly after the last event keeps its connection", a
 
 test("a package that ignores the abort signal is not waited for, and its stream is cancelled", async (context) => {
   const source = `
-    export const createDeaf = ({ events }) => (name) => ({
+    export const createDeaf = ({ events, opening }) => (name) => ({
       specificationVersion: "v3", provider: "deaf.chat",
-      doStream: async () => ({ stream: new ReadableStream({
-        start: (controller) => controller.enqueue({ type: "text-delta", id: "1", delta: "Hi" }),
-        pull: () => new Promise(() => {}),
-        cancel: () => events.dispatchEvent(new Event("cancelled")),
-      }) }),
+      doStream: async () => {
+        events.dispatchEvent(new Event("asked"));
+        await opening;
+        return { stream: new ReadableStream({
+          start: (controller) => controller.enqueue({ type: "text-delta", id: "1", delta: "Hi" }),
+          pull: () => new Promise(() => {}),
+          cancel: () => events.dispatchEvent(new Event("cancelled")),
+        }) };
+      },
     });`;
   const events = new EventTarget();
-  const cancelled = once(events, "cancelled");
   const folder = installPackage(context, "deaf", source);
-  const caller = new AbortController();
-  const stream = createAiSdk({ package: "deaf", options: { events } }, {}, folder).stream(turn, caller.signal);
-  const iterator = stream[Symbol.asyncIterator]();
+  const { promise: opening, resolve: open } = Promise.withResolvers<void>();
+  const begin = () => {
+    const caller = new AbortController();
+    const adapter = createAiSdk({ package: "deaf", options: { events, opening } }, {}, folder);
+    return { caller, iterator: adapter.stream(turn, caller.signal)[Symbol.asyncIterator]() };
+  };
+  const asked = once(events, "asked");
+  const early = begin();
+  const earlyEnd = assert.rejects(early.iterator.next(), { code: "client_closed" });
+  await asked;
+  early.caller.abort();
+  await earlyEnd;
+  const late = once(events, "cancelled");
+  open();
+  await late;
+
+  const { caller, iterator } = begin();
   assert.deepEqual((await iterator.next()).value, [{ type: "text", text: "Hi" }]);
+  const cancelled = once(events, "cancelled");
   const ended = assert.rejects(iterator.next(), { code: "client_closed" });
   caller.abort();
   await Promise.all([ended, cancelled]);
@@ -420,6 +473,20 @@ test("a call that comes whole is emitted whole, and a call without input has an 
   assert.deepEqual(streamed.at(-1), { type: "tool-arguments", index: 0, text: "{}" });
 });
 
+test("a call that is reported twice is emitted once", () => {
+  const call = { type: "tool-call", toolCallId: "a", toolName: "look", input: "{}" } as const;
+  assert.deepEqual(readParts(call, call), readParts(call));
+});
+
+test("input that streams as plain text is emitted once it is complete, as the JSON that the tool takes", () => {
+  const start = { type: "tool-input-start", id: "a", toolName: "look", inputEncoding: "text" } as const;
+  const begun = { type: "tool-call", index: 0, callId: "a", name: "look", kind: "function" };
+  const parts = [start, { type: "tool-input-delta", id: "a", delta: "plain" }] as const;
+  assert.deepEqual(readParts(...parts), [begun]);
+  const whole = { type: "tool-call", toolCallId: "a", toolName: "look", input: '{"text":"plain"}' } as const;
+  assert.deepEqual(readParts(...parts, whole), [begun, { type: "tool-arguments", index: 0, text: whole.input }]);
+});
+
 test("tools that the provider runs itself are not reported as calls", () => {
   const run = { toolName: "web_search", providerExecuted: true } as const;
   assert.deepEqual(
@@ -483,6 +550,31 @@ test("generated files and cited sources are reported as left out", () => {
   }
   assert.deepEqual(deltas, []);
   assert.deepEqual(remarks, ["sources that the model cited", "file of type image/png that the model generated"]);
+});
+
+test("what a package says it ignores is reported in the words of the wires, in each version of the specification", () => {
+  const remarks: string[] = [];
+  const reader = createReplyReader({ isCustom: () => false, reportOmission: (what) => remarks.push(what) });
+  const tool = { type: "function", name: "look", inputSchema: {} } as const;
+  reader.begin({ type: "stream-start", warnings: [{ type: "unsupported", feature: "topK" }] });
+  reader.begin({ type: "stream-start", warnings: [{ type: "unsupported-setting", setting: "frequencyPenalty" }] });
+  reader.begin({ type: "stream-start", warnings: [{ type: "unsupported-tool", tool }] });
+  reader.begin({ type: "stream-start", warnings: [{ type: "other", message: "Be careful." }] });
+  assert.deepEqual(remarks, ["top_k", "frequency_penalty", "tool look"]);
+});
+
+test("an answer ends with a reason that is known, with any other, or fails", () => {
+  const usage = { inputTokens: undefined, outputTokens: undefined, totalTokens: undefined };
+  const finish = (finishReason: unknown) => readParts({ type: "finish", usage, finishReason } as StreamPart);
+  for (const reason of ["stop", "length", "content-filter", "tool-calls"] as const) {
+    assert.deepEqual(finish({ unified: reason, raw: "x" }), [{ type: "finish", reason }]);
+    assert.deepEqual(finish(reason), [{ type: "finish", reason }]);
+  }
+  assert.deepEqual(finish({ unified: "other", raw: "pause_turn" }), [{ type: "finish", reason: "stop" }]);
+  assert.throws(() => finish({ unified: "other", raw: undefined }), { code: "adapter_protocol" });
+  assert.throws(() => finish({ unified: "error", raw: "x" }), { code: "adapter_error" });
+  assert.throws(() => finish("error"), { code: "adapter_error" });
+  assert.throws(() => createReplyReader({ isCustom: () => false, reportOmission() {} }).end(), /broke off/);
 });
 
 test("a gateway finds packages next to its config file", async (context) => {
