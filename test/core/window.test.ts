@@ -108,6 +108,18 @@ suite("a conversation that is longer than the window", () => {
     assert.deepEqual(fitWindow(open, [], roomFor(...open.slice(2)), count), open.slice(2));
   });
 
+  test("loses a question of the model to its caller only together with the answer", () => {
+    const other = (side: "model" | "tools", id: string): Item => {
+      const fields = { type: side === "model" ? "mcp_approval_request" : "mcp_approval_response", id };
+      return { type: "other", exchange: { side, id }, extra: { dialect: "responses", fields } };
+    };
+    const asked = [task, first, user("look"), other("model", "a"), user("go on"), other("tools", "a")];
+    assert.equal(fitWindow(asked, [], roomFor(...asked.slice(3)), count), undefined);
+    assert.deepEqual(fitWindow(asked, [], roomFor(...asked.slice(2)), count), asked.slice(2));
+    const steps = [last, other("model", "a"), other("tools", "a"), other("model", "b"), other("tools", "b")];
+    assert.deepEqual(fitWindow(steps, [], roomFor(last, ...steps.slice(3)), count), [last, ...steps.slice(3)]);
+  });
+
   test("distinguishes calls of the same id in different answers", () => {
     const again = [task, call("0"), output("0"), second, call("0"), output("0"), last];
     const fitted = fitWindow(again, [], roomFor(task, ...again.slice(3)), count);

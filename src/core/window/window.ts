@@ -1,5 +1,5 @@
 /** What fits into a model's context window of a conversation: the middle goes first, the newest never. */
-import { type Content, type Extra, isSteering, type Item, type Part } from "../item.ts";
+import { type Content, type Exchange, type Extra, isSteering, type Item, type Part } from "../item.ts";
 
 export interface Window {
   /** How many tokens the model takes, input and output together. */
@@ -113,10 +113,19 @@ function findCalls(items: readonly Item[]): ReadonlyMap<number, number> {
   const calls = new Map<string, number>();
   const callOf = new Map<number, number>();
   for (const [index, item] of items.entries()) {
-    if (item.type === "tool-call") calls.set(item.callId, index);
-    if (item.type === "tool-output") callOf.set(index, calls.get(item.callId) ?? index);
+    const { side, id } = exchangeOf(item) ?? {};
+    if (id === undefined) continue;
+    if (side === "model") calls.set(id, index);
+    else callOf.set(index, calls.get(id) ?? index);
   }
   return callOf;
+}
+
+/** What the model asks its caller for is a call too, whatever its dialect. */
+function exchangeOf(item: Item): Exchange | undefined {
+  if (item.type === "tool-call") return { side: "model", id: item.callId };
+  if (item.type === "tool-output") return { side: "tools", id: item.callId };
+  return item.type === "other" ? item.exchange : undefined;
 }
 
 function isQuestion(item: Item): boolean {
@@ -129,10 +138,8 @@ function isStep(item: Item, before: Item | undefined): boolean {
 }
 
 function isOfModel(item: Item): boolean {
-  if (item.type === "other") return item.exchange?.side === "model";
-  return (
-    item.type === "reasoning" || item.type === "tool-call" || (item.type === "message" && item.role === "assistant")
-  );
+  if (item.type === "message") return item.role === "assistant";
+  return item.type === "reasoning" || exchangeOf(item)?.side === "model";
 }
 
 /** From the end backwards. */
