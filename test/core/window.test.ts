@@ -178,12 +178,17 @@ suite("the cost of a part", () => {
   });
 
   test("reasoning costs its text and its summary, a name its letters", () => {
+    assert.equal(cost({ type: "text", text: "four" }), 4);
+    assert.equal(cost({ type: "refusal", text: "never" }), 5);
     assert.equal(countItems([{ type: "reasoning", summary: ["ab", "c"], text: "def" }], [], count), 10);
     assert.equal(countItems([{ ...user("hi"), name: "Ann" } as Item], [], count), 9);
   });
 
   test("content of one dialect costs its JSON text", () => {
-    assert.equal(cost({ type: "other", extra: { dialect: "chat", fields: { a: 1 } } }), 7);
+    const extra = { dialect: "chat", fields: { a: 1 } } as const;
+    assert.equal(cost({ type: "other", extra }), 7);
+    assert.equal(countItems([{ type: "other", extra }], [], count), 11);
+    assert.equal(countItems([{ ...output("a"), extra } as Item], [], count), 15);
     // An image that a hosted tool made is an image, however long its encoding.
     const fields = { type: "image_generation_call", result: "iVBORw0KGgo".repeat(20_000) };
     const beside = JSON.stringify({ ...fields, result: "" }).length;
@@ -388,11 +393,23 @@ suite("a request whose conversation must not be cut", () => {
 
   test("is accepted if its tokens fit, though it has more characters than the window has tokens", async () => {
     assert.deepEqual(await fit(long), long);
+    const full = [user("x".repeat(960))];
+    assert.deepEqual(await fit(full), full);
+    await assert.rejects(fit([user("x".repeat(961))]), { code: "context_length_exceeded", param: "input" });
   });
 
   test("is refused if its output schema takes the rest of the window", async () => {
     const format = { type: "schema", name: "s", schema: { description: "y".repeat(200) } } as const;
     await assert.rejects(fit(long, { format }), { code: "context_length_exceeded" });
+  });
+
+  test("is refused if its instructions or its tools take the rest of the window, hosted tools with all their fields", async () => {
+    const description = "y".repeat(200);
+    const search = { type: "other", extra: { dialect: "responses", fields: { type: "search", description } } } as const;
+    const look = { type: "function", name: "look", description } as const;
+    for (const settings of [{ instructions: description }, { tools: [look] }, { tools: [search] }]) {
+      await assert.rejects(fit(long, settings), { code: "context_length_exceeded" });
+    }
   });
 
   test("is told to ask for a shorter answer if only that does not fit", async () => {
@@ -423,3 +440,23 @@ test("a conversation that may be cut loses what does not fit, though its caller 
   const tokenCounter = async () => (text: string) => text.length;
   assert.deepEqual(await fitContext({ adapter, tokenCounter }, ask, items, "auto"), items.slice(1));
 });
+
+for (const [tokens, maxOutputTokens, reserve] of [
+  [101, undefined, 25],
+  [100_000, undefined, 4_096],
+  [101, 30, 30],
+  [101, 80, 50],
+] as const) {
+  const allowed = maxOutputTokens ?? "as many tokens as the model likes";
+  test(`a window of ${tokens} tokens has room for ${reserve} of an answer that may have ${allowed}`, async () => {
+    const adapter = { ...createScriptedAdapter([]), contextWindow: () => tokens };
+    const fit = (left: number) => {
+      const items = [user("o".repeat(tokens - left - 11)), user("new")];
+      const settings = { tools: [], maxOutputTokens };
+      const ask = { model: "m", items, itemsParam: "input", settings, stream: false, keep: "no" } as const;
+      return fitContext({ adapter, tokenCounter: async () => count }, ask, items, "auto");
+    };
+    assert.equal((await fit(reserve)).length, 2);
+    assert.equal((await fit(reserve - 1)).length, 1);
+  });
+}
