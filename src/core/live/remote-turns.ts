@@ -52,11 +52,8 @@ export function createRemoteTurns({ store, now }: RemoteTurnsParts): RemoteTurns
   async function read(owner: string, turnId: string): Promise<StoredTurn | undefined> {
     const turn = await store.findTurn(owner, turnId);
     if (turn?.status !== "running" || peers === undefined || (await peers.isTaken(nameOfRun(turnId)))) return turn;
-    // It may have ended since it was read.
-    const current = await store.findTurn(owner, turnId);
-    if (current?.status !== "running") return current;
-    // Its gateway is gone, and nobody else would ever end it.
-    await store.end(toAbandoned(current, interrupted, now()));
+    // Its gateway is gone, and nobody else would ever end it. If it has ended since it was read, it stays as it is.
+    await store.end(toAbandoned(turn, interrupted, now()));
     return store.findTurn(owner, turnId);
   }
 
