@@ -185,6 +185,18 @@ suite("gateways on one store", () => {
     assert.equal(textOf(await drain(await other.answer({}, { key }))), "quick");
   });
 
+  test("a follower of a request with a key whose gateway dies gets a failure after what it has received", async () => {
+    const { slow, one, other, die } = openTwo();
+    await one.answer({}, { key });
+    await slow.begun;
+    const { events } = await other.answer({}, { key });
+    assert.equal(textOf([...(await events.next()).value!]), "one");
+    die();
+    const end = (await Array.fromAsync(events)).at(-1)?.at(-1);
+    assert.equal(end?.type === "turn-end" && end.answer.error?.code, "interrupted");
+    slow.go();
+  });
+
   test("only a turn in the background can be cancelled by its id", async () => {
     const { slow, one, other } = openTwo();
     const first = await one.answer({}, { key });
@@ -311,6 +323,37 @@ suite("gateways on one store", () => {
     slow.go();
     const end = (await Array.fromAsync(followed)).at(-1)?.at(-1);
     assert.equal(end?.type === "turn-end" && end.answer.error?.code, "not_found");
+  });
+
+  test("a turn that is deleted before a follower on another gateway gets a word of it is not found", async () => {
+    const slow = createSlow();
+    const join = createPeerStores();
+    const one = open(slow.script, join().store);
+    const { store } = join();
+    async function* subscribe(): Events {}
+    const other = open([], { ...store, peers: { ...store.peers!, subscribe } });
+    const { about } = await one.answer({ background: true });
+    await slow.begun;
+    const { follow } = (await other.gateway.recall("ann", about.id))!;
+    await one.gateway.forget("ann", about.id);
+    assert.equal(await codeOf(Array.fromAsync(follow(new AbortController().signal))), "not_found");
+  });
+
+  test("a turn that ends while another gateway asks whether it still runs has its answer there", async () => {
+    const slow = createSlow();
+    const join = createPeerStores();
+    const one = open(slow.script, join().store);
+    const { store } = join();
+    const { about } = await one.answer({ background: true });
+    await slow.begun;
+    async function isTaken(): Promise<boolean> {
+      slow.go();
+      await Array.fromAsync((await one.gateway.recall("ann", about.id))!.follow(new AbortController().signal));
+      return false;
+    }
+    const other = open([], { ...store, peers: { ...store.peers!, isTaken } });
+    const { state } = (await other.gateway.recall("ann", about.id))!;
+    assert.equal(state.status === "over" && state.answer.status, "completed");
   });
 
   test("another owner can neither see nor cancel what runs on another gateway", async () => {
