@@ -127,6 +127,7 @@ suite("a turn with a key", () => {
     for (const script of [[say("x")], fails, failsAtOnce]) {
       const { answer, told, settled } = open(script);
       await answer({}, { key }).then(drain, () => {});
+      await answer({ stream: false }, { key: { ...key, key: "another" } }).then(drain, () => {});
       await settled();
       assert.deepEqual(told, []);
     }

@@ -121,6 +121,16 @@ suite("a request with an idempotency key", () => {
     assert.equal(textOf(await drain(await right)), "hello");
   });
 
+  test("is refused when another one with the same key takes the place of an earlier one that was refused", async () => {
+    const { adapter, answer } = open([say("hello")]);
+    const wrong = codeOf(answer({ previousId: "resp_none" }, { key }));
+    const [right, late] = ["f2", "f3"].map((fingerprint) => answer({}, { key: { ...key, fingerprint } }));
+    assert.equal(await wrong, "previous_response_not_found");
+    assert.equal(textOf(await drain(await right!)), "hello");
+    assert.equal(await codeOf(late!), "idempotency_conflict");
+    assert.equal(adapter.turns.length, 1);
+  });
+
   test("of another owner is another key", async () => {
     const { adapter, answer } = open([say("hello")]);
     await drain(await answer({}, { key }));

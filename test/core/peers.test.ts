@@ -4,7 +4,7 @@ import { suite, test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Event, Events } from "../../src/core/event.ts";
 import type { Item } from "../../src/core/item.ts";
-import { say, type Script } from "../scripted.ts";
+import { createScriptedAdapter, say, type Script } from "../scripted.ts";
 import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
 import { createPeerStores } from "./peer-stores.ts";
 
@@ -196,6 +196,43 @@ suite("gateways on one store", () => {
     assert.equal(end?.type === "turn-end" && end.answer.error?.code, "interrupted");
     slow.go();
   });
+
+  const breaks: Script = async function* () {
+    yield say("half");
+    throw new GatewayError("adapter_error", "It broke.");
+  };
+  const breaksAtOnce: Script = async function* (): AsyncGenerator<never> {
+    throw new GatewayError("adapter_error", "It broke.");
+  };
+  for (const { how, script, background, text, status } of [
+    { how: "has no words", script: [], background: false, text: "", status: "completed" },
+    { how: "fails midway", script: breaks, background: false, text: "half", status: "failed" },
+    { how: "fails in the background", script: breaksAtOnce, background: true, text: "", status: "failed" },
+  ] as const) {
+    test(`an answer that ${how} reaches a follower on another gateway that has heard nothing of it`, async () => {
+      const join = createPeerStores();
+      const going = Promise.withResolvers<void>();
+      const one = open(async function* (...asked) {
+        await going.promise;
+        yield* createScriptedAdapter(script).stream(...asked);
+      }, join().store);
+      const { store } = join();
+      const over = Promise.withResolvers<void>();
+      async function* subscribe(): Events {
+        await over.promise;
+      }
+      const other = open([], { ...store, peers: { ...store.peers!, subscribe } });
+      const first = await one.answer({ background }, { key });
+      const following = Array.fromAsync((await other.answer({ background }, { key })).events);
+      going.resolve();
+      await drain(first);
+      over.resolve();
+      const events = (await following).flat();
+      const end = events.at(-1);
+      assert.equal(textOf(events), text);
+      assert.equal(end?.type === "turn-end" && end.answer.status, status);
+    });
+  }
 
   test("only a turn in the background can be cancelled by its id", async () => {
     const { slow, one, other } = openTwo();
