@@ -210,6 +210,17 @@ suite("a request with an idempotency key", () => {
     );
   });
 
+  test("that must not be stored takes the space of an expired one with the same key", async () => {
+    const { answer, setTime } = open([say("secret")], createMemoryStore(), { maxRememberedCharacters: 5_000 });
+    const ask = (name: string) => answer({ keep: "no" }, { key: { ...key, key: name } });
+    for (const [day, name] of ["one", "one", "one", "two"].entries()) {
+      setTime(Math.min(day, 2) * 24 * 3_600_000);
+      await drain(await ask(name));
+      await new Promise(setImmediate);
+    }
+    assert.equal((await ask("one")).isRepeated, true);
+  });
+
   test("that must not be stored counts with all that its dialect adds to it", async () => {
     const extra = { dialect: "chat", fields: { images: ["x".repeat(5_000)] } } as const;
     for (const added of [
