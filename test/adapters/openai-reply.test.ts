@@ -131,6 +131,14 @@ test("content that is marked as a thought is reasoning, without its tags", () =>
   assert.deepEqual(deltasOf(chunk({ reasoning_text: "Paris." }))[0], thought("Paris."));
 });
 
+test("lists of a server's own are passed on unless they are empty", () => {
+  const images = [{ url: "data:image/png;base64,AA==" }];
+  const said = { type: "text", text: "Hi", logprobs: undefined };
+  assert.deepEqual(deltasOf(chunk({ content: "Hi", images: [], reasoning_details: [] })), [said]);
+  const extra = { dialect: "chat", fields: { images } };
+  assert.deepEqual(deltasOf(chunk({ content: "Hi", images })), [{ type: "message-extra", extra }, said]);
+});
+
 const prototypeWords = ["constructor", "toString", "__proto__", "hasOwnProperty"];
 
 test("names of built-in properties are unknown words from an upstream", () => {

@@ -77,9 +77,9 @@ export function createChoiceReader(
     if (extra === undefined) return;
     for (const [key, value] of Object.entries(extra.fields)) {
       if (Array.isArray(value) && value.length === 0) continue;
-      if (key === "extra_content" && isThought(message) && !isSigning(key, value)) continue;
       if (isSigning(key, value)) sign({ [key]: value });
-      else say({ type: "message-extra", extra: { dialect: "chat", fields: { [key]: value } } });
+      else if (key !== "extra_content" || !isThought(message))
+        say({ type: "message-extra", extra: { dialect: "chat", fields: { [key]: value } } });
     }
   }
 
