@@ -320,23 +320,62 @@ test("a lost connection still delivers what had arrived", async () => {
   await assert.rejects(response.pull(), failsWith("adapter_error"));
 });
 
-test("a response head that was received is delivered, even if its connection is lost before it is read", async () => {
-  const controller = { paused: false, resume() {}, pause() {}, abort() {} } as unknown as Dispatcher.DispatchController;
+/** An exchange whose bytes the test itself delivers, and why it was aborted. */
+function startByHand(signal = never) {
+  const aborts: unknown[] = [];
+  const abort = (why: unknown) => void aborts.push(why);
+  const controller = { paused: false, resume() {}, pause() {}, abort } as unknown as Dispatcher.DispatchController;
+  let handler: Dispatcher.DispatchHandler = {};
   const route: Route = {
-    dispatch(_request, handler) {
-      handler.onRequestStart?.(controller, {});
-      handler.onResponseStart?.(controller, 503, {});
-      handler.onResponseData?.(controller, Buffer.from("busy"));
-      handler.onResponseError?.(controller, new Error("lost"));
-      return undefined;
-    },
+    dispatch: (_request, given) => void (handler = given),
     destroy: async () => {},
   };
   const limits = { connectMs: 5000, firstByteMs: 5000, idleMs: 5000 };
-  const response = await startExchange(route, readTarget("http://127.0.0.1"), get, limits, setImmediate, never);
+  const responding = startExchange(route, readTarget("http://127.0.0.1"), get, limits, setImmediate, signal);
+  return {
+    aborts,
+    responding,
+    start: () => handler.onRequestStart?.(controller, {}),
+    head: (status: number) => handler.onResponseStart?.(controller, status, {}),
+    send: (data: Buffer) => handler.onResponseData?.(controller, data),
+    fail: (error: Error) => handler.onResponseError?.(controller, error),
+  };
+}
+
+test("a response head that was received is delivered, even if its connection is lost before it is read", async () => {
+  const { responding, start, head, send, fail } = startByHand();
+  start();
+  // An informational response, such as early hints, is not the answer.
+  head(103);
+  head(503);
+  send(Buffer.from("busy"));
+  fail(new Error("lost"));
+  const response = await responding;
   assert.equal(response.status, 503);
   assert.equal(Buffer.concat((await response.pull())!).toString(), "busy");
   await assert.rejects(response.pull(), failsWith("adapter_error"));
+});
+
+test("an answer that was left is cut when it sends too much, however fast it does", async () => {
+  const { aborts, responding, start, head, send } = startByHand();
+  start();
+  head(200);
+  (await responding).leave();
+  // Each chunk counts with 100 bytes more.
+  for (const size of [32 * 1024 - 100, 32 * 1024 - 100]) send(Buffer.alloc(size));
+  assert.deepEqual(aborts, []);
+  send(Buffer.alloc(1));
+  send(Buffer.alloc(1));
+  assert.equal(aborts.length, 1);
+});
+
+test("a request that waits for a connection is not sent once its caller has disconnected", async () => {
+  const caller = new AbortController();
+  const { aborts, responding, start } = startByHand(caller.signal);
+  caller.abort();
+  await assert.rejects(responding, failsWith("client_closed"));
+  start();
+  assert.equal(aborts.length, 1);
 });
 
 test("answers that arrive at the same time are read in parallel", async () => {
