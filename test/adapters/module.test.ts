@@ -243,6 +243,16 @@ for (const said of [
   [{ type: "tool-extra", index: 0, extra: { fields: endless } }],
   [{ type: "other", extra: { fields: { toJSON() {} } } }],
   [{ type: "annotation", annotation: { type: "note", fields: endless } }],
+  [{ type: "annotation", annotation: { fields: {} } }],
+  [{ type: "reasoning-seal" }],
+  [{ type: "reasoning-extra" }],
+  [{ type: "message-extra", extra: { fields: [] } }],
+  [{ type: "tool-call", index: 0, name: "look", group: 5 }],
+  [{ type: "tool-arguments", text: "{}" }],
+  [{ type: "compaction" }],
+  [{ type: "other", extra: { fields: {} }, exchange: { side: "model" } }],
+  [{ type: "other", extra: { fields: {} }, exchange: { side: "caller", id: "1" } }],
+  [{ type: "notes", notes: { fingerprint: 5 } }],
   Object.assign([], { 0: 5 }),
 ]) {
   test(`${inspect(said, { breakLength: Infinity })} is not a batch of deltas`, async () => {
@@ -253,6 +263,32 @@ for (const said of [
     assert.match(String(failure.cause), /found: /);
   });
 }
+
+test("a module may say everything that an adapter can", async () => {
+  const extra = { dialect: "responses", fields: { type: "note" } } as const;
+  const said: readonly Delta[] = [
+    { type: "reasoning", text: "Hm.", summary: 0 },
+    { type: "reasoning-extra", extra },
+    { type: "reasoning-seal", encrypted: "x" },
+    { type: "text", text: "Hi", logprobs: [{ token: "Hi" }], extra },
+    { type: "annotation", annotation: { type: "note", fields: {} } },
+    { type: "message-extra", extra },
+    { type: "message-end", extra },
+    { type: "refusal", text: "No." },
+    { type: "tool-call", index: 0, callId: "a", name: "look", group: "eyes", kind: "custom", extra },
+    { type: "tool-arguments", index: 0, text: "{}" },
+    { type: "tool-extra", index: 0, extra },
+    { type: "other", extra, exchange: { side: "model", id: "1" } },
+    { type: "compaction", summary: "so far" },
+    { type: "finish", reason: "tool-calls" },
+  ];
+  const guarded = guardAdapter({
+    async *stream() {
+      yield said;
+    },
+  });
+  assert.deepEqual(await Array.fromAsync(guarded.stream(turn, new AbortController().signal)), [said]);
+});
 
 test("a module that fails to clean up does not change how its answer ended", async () => {
   const circle: unknown[] = [];
