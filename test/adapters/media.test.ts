@@ -2,7 +2,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo, LookupFunction } from "node:net";
+import {
+  type AddressInfo,
+  getDefaultAutoSelectFamily,
+  type LookupFunction,
+  setDefaultAutoSelectFamily,
+} from "node:net";
 import { test, type TestContext } from "node:test";
 import { readDataUrl } from "../../src/adapters/media/data-url.ts";
 import { fetchMedia } from "../../src/adapters/media/fetch.ts";
@@ -77,6 +82,24 @@ test("a name that resolves to a private network is refused before a connection i
     assert.match((await refusalOf(pending)).message, /media\.test.* is not a public internet address/);
   }
   assert.deepEqual(server.asked, []);
+});
+
+test("a name is resolved as the process is told to: to all its addresses or to one", async (context) => {
+  const server = await startServer(context, send("image/png", "PICTURE"));
+  const before = getDefaultAutoSelectFamily();
+  context.after(() => setDefaultAutoSelectFamily(before));
+  for (const isAutomatic of [true, false]) {
+    setDefaultAutoSelectFamily(isAutomatic);
+    const url = `http://media.test:${server.port}/`;
+    assert.equal((await fetchMedia(url, own, never, resolveTo("127.0.0.1"))).type, "image/png");
+    await refusalOf(fetchMedia(url, own, never, resolveTo("127.0.0.2")));
+  }
+});
+
+test("a name that cannot be resolved is refused", async () => {
+  const lookup: LookupFunction = (_name, _options, callback) => callback(new Error("no such name"), []);
+  const { message } = await refusalOf(fetchMedia("http://media.test/?secret", usual, never, lookup));
+  assert.match(message, /media\.test cannot be reached/);
 });
 
 test("one private address among public ones is enough to refuse a name", async () => {
