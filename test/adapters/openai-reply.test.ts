@@ -131,12 +131,18 @@ test("content that is marked as a thought is reasoning, without its tags", () =>
   assert.deepEqual(deltasOf(chunk({ reasoning_text: "Paris." }))[0], thought("Paris."));
 });
 
-test("lists of a server's own are passed on unless they are empty", () => {
+test("fields of a server's own are passed on, but not empty lists, nor what marks a thought", () => {
   const images = [{ url: "data:image/png;base64,AA==" }];
   const said = { type: "text", text: "Hi", logprobs: undefined };
   assert.deepEqual(deltasOf(chunk({ content: "Hi", images: [], reasoning_details: [] })), [said]);
   const extra = { dialect: "chat", fields: { images } };
-  assert.deepEqual(deltasOf(chunk({ content: "Hi", images })), [{ type: "message-extra", extra }, said]);
+  const added = { type: "message-extra", extra };
+  assert.deepEqual(deltasOf(chunk({ content: "Hi", images })), [added, said]);
+  const marked = chunk({ content: "Hm", images, extra_content: { google: { thought: true } } });
+  assert.deepEqual(deltasOf(marked), [{ type: "reasoning", text: "Hm" }, added]);
+  const unmarked = { extra_content: { google: { grounding: 1 } } };
+  const other = { type: "message-extra", extra: { dialect: "chat", fields: unmarked } };
+  assert.deepEqual(deltasOf(chunk({ content: "Hi", ...unmarked })), [other, said]);
 });
 
 const prototypeWords = ["constructor", "toString", "__proto__", "hasOwnProperty"];
