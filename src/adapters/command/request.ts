@@ -77,7 +77,7 @@ function toDocument({ id, model, stream, items, settings }: Turn, reportOmission
     stream,
     messages,
     tools: toTools(settings.tools, reportOmission),
-    settings: toSettings(settings, reportOmission),
+    settings: toSettings(settings),
   };
 }
 
@@ -137,10 +137,11 @@ function nameTool(tool: Tool): string {
   return `tool ${tool.type === "other" ? typeOf(tool.extra) : tool.name}`;
 }
 
-function toSettings(settings: Settings, reportOmission: ReportOmission): object {
+/** A choice that only a dialect knows was refused before: no program speaks one. */
+function toSettings(settings: Settings): object {
   const { format } = settings;
   return {
-    tool_choice: settings.toolChoice === undefined ? undefined : toChoice(settings.toolChoice, reportOmission),
+    tool_choice: settings.toolChoice,
     parallel_tool_calls: settings.parallelToolCalls,
     format: format?.type === "text" ? undefined : format,
     temperature: settings.temperature,
@@ -153,10 +154,4 @@ function toSettings(settings: Settings, reportOmission: ReportOmission): object 
     reasoning_effort: settings.reasoningEffort,
     verbosity: settings.verbosity,
   };
-}
-
-function toChoice(choice: ToolChoice, reportOmission: ReportOmission): object | undefined {
-  if (choice.type !== "other") return choice;
-  reportOmission(`tool choice ${typeOf(choice.extra)}`);
-  return undefined;
 }
