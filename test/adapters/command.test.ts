@@ -33,7 +33,12 @@ test("output whose first line is a delta is read as JSON Lines", async () => {
     { type: "tool-call", name: "look", arguments: { at: "sky" } },
     { type: "tool-call", name: "listen", call_id: "call_2" },
     { type: "tool-arguments", text: "{}" },
+    { type: "tool-call", name: "say", kind: "custom", index: 7, arguments: "hello" },
+    { type: "tool-arguments", text: " you" },
+    { type: "tool-arguments", text: " ", index: 1 },
     { type: "usage", input_tokens: 3, output_tokens: 2 },
+    { type: "usage", cached_tokens: null },
+    { type: "finish" },
     { type: "finish", reason: "tool-calls" },
   ];
   const script = `cat <<'END'\n${lines.map((line) => JSON.stringify(line)).join("\n\n")}\nEND`;
@@ -43,7 +48,13 @@ test("output whose first line is a delta is read as JSON Lines", async () => {
     { type: "tool-arguments", index: 0, text: '{"at":"sky"}' },
     { type: "tool-call", index: 1, callId: "call_2", name: "listen", kind: undefined },
     { type: "tool-arguments", index: 1, text: "{}" },
+    { type: "tool-call", index: 7, callId: undefined, name: "say", kind: "custom" },
+    { type: "tool-arguments", index: 7, text: "hello" },
+    { type: "tool-arguments", index: 7, text: " you" },
+    { type: "tool-arguments", index: 1, text: " " },
     { type: "usage", usage: { inputTokens: 3, cachedTokens: 0, outputTokens: 2, reasoningTokens: 0 } },
+    { type: "usage", usage: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 } },
+    { type: "finish", reason: "stop" },
     { type: "finish", reason: "tool-calls" },
   ]);
 });
@@ -267,6 +278,8 @@ test("a program receives the turn as JSON on its standard input", async () => {
     { type: "reasoning", summary: ["hm"], text: "" },
     { type: "tool-call", kind: "function", callId: "call_1", name: "look", arguments: '{"at":"it"}' },
     { type: "tool-output", kind: "function", callId: "call_1", output: "a cat" },
+    { type: "message", role: "assistant", content: [{ type: "refusal", text: "No." }] },
+    { type: "message", role: "user", content: [{ type: "audio", data: "AAAA", format: "wav" }] },
   ];
   const settings: Turn["settings"] = {
     instructions: "Look.",
@@ -294,6 +307,8 @@ test("a program receives the turn as JSON on its standard input", async () => {
         tool_call: { call_id: "call_1", name: "look", kind: "function", arguments: '{"at":"it"}' },
       },
       { role: "tool", call_id: "call_1", content: "a cat" },
+      { role: "assistant", content: "No." },
+      { role: "user", content: "", attachments: [{ type: "audio", data: "AAAA", format: "wav" }] },
     ],
     tools: [{ type: "function", name: "look", parameters: { type: "object" } }],
     settings: { tool_choice: { type: "auto" }, max_output_tokens: 100 },
