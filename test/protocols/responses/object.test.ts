@@ -111,6 +111,27 @@ test("settings of the request are repeated in the response", async () => {
   });
 });
 
+test("each text format is repeated as it was sent", async () => {
+  const schema = { type: "json_schema", name: "n", schema: { type: "object" } };
+  for (const [format, repeated] of [
+    [{ type: "text" }, { type: "text" }],
+    [{ type: "json_object" }, { type: "json_object" }],
+    [schema, { ...schema, strict: null }],
+  ]) {
+    const { whole } = await play([[{ type: "text", text: "Hi" }]], { text: { format } });
+    assert.deepEqual(whole()["text"], { format: repeated, verbosity: "medium" });
+  }
+});
+
+test("what an upstream adds to the response itself is passed on, but no field of ours", async () => {
+  const fields = { moderation: { flagged: false }, status: "odd" };
+  const { whole } = await play([[{ type: "notes", notes: { extra: { dialect: "responses", fields } } }]]);
+  const response = whole();
+  assert.deepEqual([response["moderation"], response["status"]], [{ flagged: false }, "completed"]);
+  const other = await play([[{ type: "notes", notes: { extra: { dialect: "chat", fields } } }]]);
+  assert.equal("moderation" in other.whole(), false);
+});
+
 test("the requested service tier is sent first, and the used one at the end", async () => {
   const { stream, whole } = await play([[{ type: "notes", notes: { serviceTier: "scale" } }]], {
     service_tier: "priority",

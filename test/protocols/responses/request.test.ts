@@ -573,12 +573,16 @@ function choose(choice: unknown): ToolChoice | undefined {
 }
 
 test("a tool choice is a word, a tool, several tools, or something of the dialect", () => {
-  assert.deepEqual(choose("required"), { type: "required" });
+  for (const type of ["auto", "none", "required"]) {
+    assert.deepEqual(choose(type), { type });
+    assert.deepEqual(choose({ type }), { type });
+  }
   assert.deepEqual(choose({ type: "function", name: "f" }), { type: "tool", name: "f" });
   assert.deepEqual(choose({ type: "custom", name: "c" }), { type: "tool", name: "c" });
   const allowed = [{ type: "function", name: "f" }, { type: "custom", name: "c" }, { type: "web_search" }];
   const choice = { type: "allowed_tools", mode: "required", tools: allowed };
   assert.deepEqual(choose(choice), { type: "required" });
+  assert.deepEqual(choose({ ...choice, mode: undefined }), { type: "auto" });
   assert.deepEqual(settingsWith(choice).allowedTools, ["f", "c", "web_search"]);
   assert.deepEqual(choose({ type: "file_search" }), {
     type: "other",
