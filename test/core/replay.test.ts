@@ -5,11 +5,12 @@ import fc from "fast-check";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError, toGatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
+import { removed } from "../../src/core/item.ts";
 import { frame } from "../../src/core/frame/frame.ts";
 import { createStreamTracker } from "../../src/core/frame/stream-tracker.ts";
 import { createPiecesRecorder, maxPieces } from "../../src/core/frame/pieces.ts";
 import { toUnthreadedTurn } from "../../src/core/turn-record.ts";
-import { interrupted, replayTurn, toAbout, toAnswer } from "../../src/core/frame/replay.ts";
+import { interrupted, isExact, replayTurn, sizeOfReplay, toAbout, toAnswer } from "../../src/core/frame/replay.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
 import { about } from "../protocols/script.ts";
 import { batches } from "../protocols/deltas.ts";
@@ -108,6 +109,50 @@ suite("a replayed turn", () => {
     const late = await tell([[{ type: "text", text: "Hi" }], [{ type: "message-end", extra }]]);
     assert.deepEqual(plain([...replayTurn(late.turn)]), plain(late.events));
     assert.notDeepEqual(plain(late.events), plain(early.events));
+  });
+
+  test("has no text twice, and no other, if an archive describes pieces that it does not have", async () => {
+    const { turn } = await tell([[{ type: "text", text: "Good", logprobs: [{ token: "Good" }] }]]);
+    const pieces = [
+      [
+        { kind: "text", part: 0, lengths: [2, 9], logprobs: [1, 1] },
+        { kind: "text", part: 1, lengths: [4], logprobs: [1] },
+        { kind: "summary", part: 0, lengths: [4] },
+        { kind: "annotation", part: 3, lengths: [0] },
+        { kind: "extra", part: 0, lengths: [1] },
+      ],
+    ] as const;
+    const events = [...replayTurn({ ...turn, told: turn.told && { ...turn.told, pieces } })];
+    const deltas = events.flatMap((event) => (event.type === "item-delta" ? [[event.text, event.logprobs]] : []));
+    assert.deepEqual(deltas, [
+      ["Go", [{ token: "Good" }]],
+      ["od", []],
+      ["", []],
+      ["", undefined],
+      ["", undefined],
+      ["", undefined],
+    ]);
+  });
+
+  test("can be resumed in the middle unless its events, or their order, are not known", async () => {
+    const { turn } = await tell([[{ type: "text", text: "Good" }]]);
+    const told = turn.told ?? assert.fail("nothing was told");
+    const gone = { ...turn, told: { ...told, pieces: undefined } };
+    assert.equal(isExact(turn), true);
+    assert.equal(isExact(gone), false);
+    assert.equal(isExact({ ...gone, output: [] }), true);
+    assert.equal(isExact({ ...turn, output: [...turn.output, removed] }), false);
+    assert.equal(isExact({ ...turn, told: { ...told, others: [{ finish: "stop", items: [] }] } }), false);
+  });
+
+  test("takes as much room as its answer and what was told of it, not what was asked", async () => {
+    const { turn } = await tell([[{ type: "text", text: "Good" }]]);
+    const asked = { type: "message", role: "user", content: "x".repeat(1_000) } as const;
+    assert.equal(sizeOfReplay({ ...turn, input: [asked] }), sizeOfReplay(turn));
+    const added = { ...turn, output: [...turn.output, { ...asked, role: "assistant" as const }] };
+    assert.ok(sizeOfReplay(added) >= sizeOfReplay(turn) + 1_000);
+    const told = turn.told && { ...turn.told, memo: "x".repeat(1_000) };
+    assert.ok(sizeOfReplay({ ...turn, told }) >= sizeOfReplay(turn) + 900);
   });
 
   test("has one piece per part when the pieces are no longer stored", async () => {
