@@ -306,8 +306,8 @@ test("calls that share an id are separated by their index, and the second gets a
 });
 
 test("calls that share an index are separated by their names and by where their arguments end", () => {
-  const call = (name: string | undefined, text: string, id?: string) => ({
-    tool_calls: [{ index: 0, id, type: "function", function: { name, arguments: text } }],
+  const call = (name: string | undefined, text: string, id?: string, index = 0) => ({
+    tool_calls: [{ index, id, type: "function", function: { name, arguments: text } }],
   });
   const read = (...deltas: readonly object[]) =>
     deltasOf(...deltas.map((delta) => chunk(delta)), chunk({}, "tool_calls")).filter(({ type }) => type !== "finish");
@@ -327,6 +327,12 @@ test("calls that share an index are separated by their names and by where their 
   const [first, ...others] = read(call("look", "{}", "c"), call("hear", "{", "c"), call(undefined, "}", "c"));
   assert.deepEqual(first, { type: "tool-call", index: 0, callId: "c", name: "look", kind: "function" });
   assert.deepEqual(others, [{ type: "tool-arguments", index: 0, text: "{}" }, ...emitted("hear", 1, "{", "}")]);
+  assert.deepEqual(read(call("look", "{}", "c"), call("hear", "{}")).slice(2), emitted("hear", 1, "{}"));
+  // A piece without a name belongs to the call with its id or, if none has that, at its place.
+  const whole = read(call("look", "{", "c"), call(undefined, "}", "c"));
+  assert.deepEqual(read(call("look", "{", "c"), call(undefined, "}", "d")), whole);
+  assert.deepEqual(read(call("look", "{", "c"), call(undefined, "}", "c", 1)), whole);
+  assert.deepEqual(read(call(undefined, "{"), call("look", "", "c"), call(undefined, "}")), whole);
 });
 
 test("calls of a whole answer are separated by their position, whatever their ids and indexes", () => {

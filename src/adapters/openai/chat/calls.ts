@@ -50,11 +50,11 @@ export function createCallReader(say: Say, isCustom: (name: string) => boolean):
     const isNamed = name !== undefined;
     const here = typeof index === "number" ? byIndex.get(index) : id === undefined && !isNamed ? last : undefined;
     const known = id === undefined || here?.id === id ? here : byId.get(id);
-    const isOther = here?.name !== undefined && id !== undefined && isNamed && here.id !== id;
+    const isOther = here?.name !== undefined && isNamed;
     // Some servers give all calls of an answer the same id, so only their places differ; others the same place.
     const isNext = isNamed && known !== undefined && known === here && isBehind(here, id, name);
     const isTwin = known?.name !== undefined && isNamed && typeof index === "number" && (here === undefined || isNext);
-    const found = (isTwin ? undefined : known) ?? (isOther || isNext ? undefined : here) ?? begin(id, isTwin);
+    const found = (isTwin ? undefined : known) ?? (isOther ? undefined : here) ?? begin(id, isTwin);
     if (found.name === undefined) found.id ??= id;
     if (found.id !== undefined && !byId.has(found.id)) byId.set(found.id, found);
     if (typeof index === "number") byIndex.set(index, found);
