@@ -66,12 +66,12 @@ for (const [name, text] of [
 
 test("the adapter's other members are available unchanged", async (context) => {
   const text = `export default {
-    speaks: ["chat"], size: 7,
+    speaks: ["chat", "responses"], size: 7,
     async *stream() {}, contextWindow() { return this.size; }, async countTokens() { return this.size; },
     async models() { throw new Error("sk-1"); }, async close() { this.size = 0; },
   };`;
   const adapter = createModule({ path: write(context, "whole.mjs", text) });
-  assert.deepEqual([adapter.speaks, adapter.contextWindow?.("m")], [["chat"], 7]);
+  assert.deepEqual([adapter.speaks, adapter.contextWindow?.("m")], [["chat", "responses"], 7]);
   assert.equal(await adapter.countTokens?.(turn, new AbortController().signal), 7);
   await assert.rejects(async () => adapter.models?.(), { code: "adapter_error" });
   await adapter.close?.();
@@ -90,6 +90,11 @@ test("null means absent", async (context) => {
       { type: "notes", notes: { serviceTier: "flex" } },
     ],
   ]);
+});
+
+test("a module need not know its context window", () => {
+  const contextWindow = () => null as unknown as undefined;
+  assert.equal(guardAdapter({ async *stream() {}, contextWindow }).contextWindow?.("m"), undefined);
 });
 
 test("a module may answer as many choices as were asked for, and no more", async () => {
@@ -343,6 +348,15 @@ for (const { limit, stream, texts, says } of lateAnswers) {
     );
   });
 }
+
+test("a module is not asked for a caller that has already disconnected", async () => {
+  const guarded = guardAdapter({ stream: () => assert.fail("it was asked") });
+  const { code } = await Array.fromAsync(guarded.stream(turn, AbortSignal.abort())).then(
+    () => assert.fail("it was answered"),
+    (thrown: GatewayError) => thrown,
+  );
+  assert.equal(code, "client_closed");
+});
 
 test("the time that a caller takes to read does not count as the module's silence", async () => {
   const stream = async function* () {
