@@ -130,6 +130,12 @@ test("at most max_count URLs are fetched for a turn, and a repeated URL is fetch
   assert.equal(gallery.received.length, 0);
   assert.deepEqual(await ask([pictures("a", "b", "a")], rules), []);
   assert.equal(gallery.received.length, 2);
+  const { host } = new URL(gallery.url);
+  assert.deepEqual(await ask([pictures("c"), answer, pictures("d"), answer, pictures("e")], rules), [
+    `file from ${host}`,
+  ]);
+  assert.deepEqual(new Set(gallery.received.slice(2).map(({ path }) => path)), new Set(["/d", "/e"]));
+  assert.deepEqual(await ask([pictures("f", "e"), answer, pictures("e")], rules), []);
 });
 
 test("an image of an earlier turn that is gone or exceeds the limit is left out and reported; a new one is refused", async (context) => {
