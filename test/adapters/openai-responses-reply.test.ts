@@ -157,6 +157,24 @@ const output = [
   { type: "message", role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
 ];
 
+test("a call begins when it has a name, with the group that it is in", () => {
+  const call = { type: "function_call", call_id: "call_a", arguments: "{}" };
+  const named = { ...call, name: "add", namespace: "math" };
+  const finish = { type: "finish", reason: "tool-calls" };
+  assert.deepEqual(deltasOf(itemAdded(0, call), written(0, "{"), written(0, "}"), itemDone(0, named), completed([])), [
+    { ...add, group: "math" },
+    { type: "tool-arguments", index: 0, text: "{}" },
+    finish,
+  ]);
+  assert.equal(failureOf(() => deltasOf(itemAdded(0, call), itemDone(0, call))).code, "adapter_protocol");
+  // What a server itself calls has a name too.
+  const hosted = { type: "mcp_call", id: "mcp_1", name: "roll", arguments: "{}" };
+  assert.deepEqual(deltasOf(itemAdded(0, hosted), itemDone(0, hosted), completed([hosted])), [
+    { type: "other", extra: { dialect: "responses", fields: hosted } },
+    stop,
+  ]);
+});
+
 test("arguments that a server writes as an object are its JSON text", () => {
   const call = { ...item.call("c", "look", ""), arguments: { at: 1 } };
   const expected = [
