@@ -236,6 +236,10 @@ test("a final text that differs from the streamed one, or is followed by another
     deltasOf(text(0, "Hi"), itemAdded(1, call), late).map(({ type }) => type),
     ["text", "tool-call", "finish"],
   );
+  assert.deepEqual(
+    deltasOf(text(0, "Hi"), itemAdded(1, call), itemDone(0, item.message("Hi there")), late).map(({ type }) => type),
+    ["text", "tool-call", "message-end", "finish"],
+  );
   assert.deepEqual(deltasOf(text(0, "Hi"), itemDone(0, item.message("Hi")), late), [hi, messageEnd, stop]);
 });
 
