@@ -184,7 +184,18 @@ test("options that cannot work are refused when the adapter is created", (contex
   assert.throws(make({ argv: ["./agent"] }), /no executable program .*agent/);
   assert.throws(make({ argv: ["{model}"] }), /without placeholders/);
   assert.throws(make({ argv: ["cat"], cwd: join(folder, "nowhere") }), /no folder/);
-  assert.throws(make({ argv: ["/bin/bash", "-lc", "agent '{prompt}'"] }), /would run a caller's words as commands/);
+});
+
+test("a caller's words are arguments of a shell's script, never part of it, wherever the script is", (context) => {
+  const make = (...rest: readonly string[]) => createCommand({ argv: ["/bin/sh", ...rest] }, environment);
+  const options = [["-c"], ["-lc"], ["-ce"], ["-c", "-x"], ["-c", "--"], ["-euo", "pipefail", "-c"]];
+  for (const given of [...options, ["-c", "-o", "pipefail"], ["-ceuo", "pipefail"], ["-c", "+e"]]) {
+    assert.throws(() => make(...given, "agent '{prompt}'"), /would run a caller's words as commands/);
+    assert.throws(() => make(...given, "agent '{model}'", "sh", "{prompt}"), /would run a caller's words as commands/);
+    make(...given, 'agent "$1"', "sh", "{prompt}");
+  }
+  assert.throws(() => make("-co", "{prompt}"), /would run a caller's words as commands/);
+  make("-e", join(makeFolder(context), "script.sh"), "{prompt}");
 });
 
 test("a program without a path is looked up on its PATH when the adapter is created", (context) => {

@@ -88,13 +88,10 @@ function checkCommand(
   if (program === "" || hasPlaceholder(program)) {
     throw new Error("argv[0] must name a program, without placeholders: a caller must not choose what runs.");
   }
-  if (shells.has(basename(program))) {
-    const script = rest.find((_, index) => /^-\w*c$/.test(rest[index - 1] ?? ""));
-    if (script !== undefined && hasPlaceholder(script)) {
-      throw new Error(
-        `argv: ${program} would run a caller's words as commands. Pass them as separate arguments ("$1"), or on standard input.`,
-      );
-    }
+  if (shells.has(basename(program)) && scriptOf(rest).some(hasPlaceholder)) {
+    throw new Error(
+      `argv: ${program} would run a caller's words as commands. Pass them as separate arguments ("$1"), or on standard input.`,
+    );
   }
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`cwd: there is no folder ${cwd}.`);
   if (!program.includes("/")) {
@@ -105,6 +102,19 @@ function checkCommand(
   const file = resolve(cwd, program);
   if (!isProgram(file)) throw new Error(`argv[0]: there is no executable program ${file}.`);
   return [file, ...rest];
+}
+
+/** A shell's script, from the `-c` on that announces it: other options and their values may stand in between. */
+function scriptOf(rest: readonly string[]): readonly string[] {
+  const command = rest.findIndex((argument) => /^-\w*c/.test(argument));
+  if (command === -1) return [];
+  const script = rest.findIndex((argument, at) => at > command && !isShellOption(argument, rest[at - 1]));
+  return rest.slice(command, script === -1 ? undefined : script + 1);
+}
+
+/** Letters may be grouped (`-euo`), and `-o` takes a value. */
+function isShellOption(argument: string, before = ""): boolean {
+  return /^[-+]/.test(argument) || /^[-+]\w*[oO]/.test(before);
 }
 
 /** Searches as the system will: the program's own PATH, in which an empty entry is its working folder. */
