@@ -203,5 +203,5 @@ function readRetryAfter({ retryAfter = "", retryAfterMs = "" }: Refusal, now: nu
 }
 
 function readNumber(text: string): number {
-  return text.trim() === "" ? NaN : Number(text);
+  return text === "" ? NaN : Number(text);
 }
