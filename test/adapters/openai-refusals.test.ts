@@ -93,6 +93,30 @@ test("a message that repeats the key shows no part of it, wherever the message i
   assert.doesNotMatch(failure.message, /house/);
 });
 
+test("a message is cut, however long it is, and so is the name of a parameter", () => {
+  for (const length of [2_001, 10_000]) {
+    const long = "x".repeat(length);
+    const { message, param, wireCode } = toRefusalError({ status: 400, message: long, param: long, code: long }, scrub);
+    assert.deepEqual([message.length, param?.length, wireCode.length], [2_000, 200, 200]);
+  }
+});
+
+for (const [refusal, code, message] of [
+  [{ status: 502, type: "invalid_request_error", message: "Odd." }, "adapter_error", /failed with status 502: Odd/],
+  [{ status: 418, type: "invalid_request_error", message: "Odd." }, "adapter_bad_request", /^Odd\.$/],
+  [{ status: 400, body: "{}" }, "adapter_bad_request", /without a message/],
+  [{ status: 404, body: "{}" }, "adapter_not_found", /nothing at this path/],
+  [{ code: "permission_error" }, "adapter_refused", /refuses to answer/],
+  [{ type: "permission_error" }, "adapter_refused", /refuses to answer/],
+  [{ type: "authentication_error" }, "adapter_refused", /refused the gateway's credentials/],
+] as const) {
+  test(`${JSON.stringify(refusal)} is ${code}`, () => {
+    const failure = toRefusalError(refusal, scrub);
+    assert.equal(failure.code, code);
+    assert.match(failure.message, message);
+  });
+}
+
 test("a wait that no whole number of seconds can express is none", () => {
   const { retryAfterSeconds } = toRefusalError({ status: 429, retryAfter: "1e300" }, scrub);
   assert.equal(retryAfterSeconds, undefined);
