@@ -94,12 +94,12 @@ function findToken(tokens: readonly Token[], digest: Buffer): Token | undefined 
 function readPresented(headers: IncomingHttpHeaders): string | undefined {
   const { authorization } = headers;
   if (authorization !== undefined) {
-    const [scheme, token, ...rest] = authorization.trim().split(/\s+/);
+    const [scheme, token, ...rest] = authorization.split(/\s+/);
     if (scheme?.toLowerCase() === "bearer" && token && rest.length === 0) return token;
   }
   // Some clients send a header that is empty.
   const key = headers["x-api-key"] || headers["api-key"];
-  return typeof key === "string" && key !== "" ? key.trim() : undefined;
+  return typeof key === "string" && key !== "" ? key : undefined;
 }
 
 /**
@@ -111,7 +111,7 @@ function toNetwork(address = ""): string {
   if (mapped !== undefined) return mapped;
   if (!address.includes(":")) return address;
   const [front = [], back = []] = address.split("::").map((half) => (half === "" ? [] : half.split(":")));
-  const zeros = Array<string>(Math.max(0, 8 - front.length - back.length)).fill("0");
+  const zeros = Array<string>(8 - front.length - back.length).fill("0");
   return [...front, ...zeros, ...back].slice(0, 4).join(":");
 }
 

@@ -34,6 +34,7 @@ test("a token of another scheme, or with more words behind it, is not accepted",
     // A client may send its token beside it.
     assert.equal(admit({ authorization, "x-api-key": token }, "1.2.3.4").owner, "default");
   }
+  assert.throws(() => admit({ "x-api-key": "", "api-key": "" }, "1.2.3.4"), { code: "missing_api_key" });
 });
 
 test("a token in the URL is not accepted", async (context) => {
@@ -87,6 +88,7 @@ test("failures are counted for an IPv4 address, however it is written, and for a
   for (const [address, neighbour, stranger] of [
     ["2001:db8:0:1:2:3:4:5", "2001:db8:0:1:ffff::1", "2001:db8:0:2:2:3:4:5"],
     ["2001:db8::1", "2001:db8::2:0:0:1", "2001:db8:1::1"],
+    ["2001::1:2:3:4:5", "2001:0:0:1::1", "2001::2:2:3:4:5"],
     ["fe80::1%eth0", "fe80::2%eth0", "fe80:0:0:1::1%eth0"],
     ["::1", "::2", "0:0:0:1::1"],
     ["192.0.2.1", "::ffff:192.0.2.1", "::ffff:192.0.2.2"],
