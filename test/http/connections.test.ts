@@ -80,3 +80,12 @@ test("a connection is idle when its answers are sent and its client has sent not
     [false, true, false, false],
   );
 });
+
+test("a connection may have so many unanswered requests, and is cut with one more", () => {
+  const { connect, ask } = createServer();
+  const socket = connect();
+  for (let request = 0; request < 100; request++) ask(socket);
+  assert.equal(socket.isCut, false);
+  ask(socket);
+  assert.equal(socket.isCut, true);
+});
