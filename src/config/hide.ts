@@ -78,7 +78,7 @@ function hideNamed(text: string): string {
 const naming = /(?<=^|(\\*["'])|[^\w.-])([\w.-]+)(\\*["']?\s*(?:=+>?|:+(?!\/\/))\s*|\s+)/g;
 
 function opens(name: string): boolean {
-  return namesSecret(name) || /auth$/i.test(name.trimEnd());
+  return namesSecret(name) || /auth$/i.test(name);
 }
 
 /** Options whose value is `name:password`. */

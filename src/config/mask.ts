@@ -13,7 +13,6 @@ export function maskSecrets(value: unknown, shown: Shown = asItIs, path: Path = 
       Object.entries(value).map(([key, entry]) => [key, maskSecrets(entry, shown, [...path, key])]),
     );
   }
-  if (typeof value !== "string") return value;
   const written = shown(path, value);
   // A reference to a file only names it.
   if (typeof written !== "string" || isModel(path)) return written;
