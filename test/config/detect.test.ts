@@ -103,6 +103,8 @@ test("A server with another answer is not taken for Ollama.", async () => {
 for (const [host, url] of [
   ["box:1234", "http://box:1234"],
   ["0.0.0.0", "http://127.0.0.1:11434"],
+  ["[::]:1234", "http://127.0.0.1:1234"],
+  [" box ", "http://box:11434"],
   ["https://ollama.example/base/", "https://ollama.example/base"],
 ] as const) {
   test(`OLLAMA_HOST=${host} is looked for at ${url}.`, async () => {
@@ -113,6 +115,13 @@ for (const [host, url] of [
     assert.equal(found.adapter.base_url, `${url}/v1`);
   });
 }
+
+test("An OLLAMA_HOST at which no Ollama can be asked is ignored.", async () => {
+  for (const host of ["a b", "unix:///run/ollama.sock"]) {
+    const found = await detectAdapter({ env: { OLLAMA_HOST: host }, probe: never });
+    assert.equal(found.name, "echo");
+  }
+});
 
 test("With nothing in the environment the embedded echo answers, and the reason says what was looked for.", async () => {
   const found = await detectAdapter({ env: {}, probe: nobody });
@@ -149,6 +158,7 @@ for (const [name, base, url] of [
     assert.equal(found.reason, `${name}_API_KEY and ${name}_BASE_URL are set, so turns go to ${url}`);
     // The names of its models are unknown.
     assert.equal(found.exampleModel, undefined);
+    assert.deepEqual(await problemsOf(withHttp({}), { env, adapterOptions }), []);
   });
 }
 

@@ -113,16 +113,27 @@ test("Without a file both endpoints and the console are enabled, and the data fo
 
 test("Relative paths are resolved from the folder of the config file.", async () => {
   const { config } = await load(
-    withHttp({ bind: "unix:run/portico.sock" }, { data_dir: "../data", sessions: { store: "sqlite:turns.db" } }),
+    withHttp(
+      { bind: "unix:run/portico.sock" },
+      {
+        data_dir: "../data",
+        sessions: { store: "sqlite:turns.db" },
+        adapters: { agent: { type: "command", argv: ["agent"], cwd: "work" } },
+      },
+    ),
+    { adapterOptions },
   );
   assert.equal(config.dataDir, "/etc/data");
   assert.equal(config.http.bind, "unix:/etc/portico/run/portico.sock");
   assert.equal(config.sessions.store, "sqlite:/etc/portico/turns.db");
+  assert.equal(config.adapters.agent?.options.cwd, "/etc/portico/work");
 });
 
 test("A string may contain several environment variables, and $${ is a plain ${.", async () => {
-  const { config } = await load(withHttp({ auth_token: "${A}-${B}-$${A}-tail" }), { env: { A: "first", B: "second" } });
+  const http = { auth_token: "${A}-${B}-$${A}-tail", cors: { origins: ["https://${A}.example"] } };
+  const { config } = await load(withHttp(http), { env: { A: "first", B: "second" } });
   assert.equal(config.http.authToken, "first-second-${A}-tail");
+  assert.deepEqual(config.http.corsOrigins, ["https://first.example"]);
 });
 
 test("A secret may be in a separate file, whose last newline is ignored.", async () => {
@@ -168,7 +179,14 @@ test("A named token is stored as its digest, opens every endpoint by default, an
     withHttp({
       tokens: [
         { name: "one", token: "abc-0123456789abcdef", limits: { requests_per_minute: 60, max_concurrent_turns: 5 } },
-        { name: "two", sha256, endpoints: ["compat_chat"], expires_at: "2030-01-31T00:00:00Z", history: "resent" },
+        {
+          name: "two",
+          sha256,
+          endpoints: ["compat_chat"],
+          expires_at: "2030-01-31T00:00:00Z",
+          history: "resent",
+          limits: { requests_per_minute: 60, burst: 5 },
+        },
       ],
     }),
   );
@@ -188,10 +206,19 @@ test("A named token is stored as its digest, opens every endpoint by default, an
       opens: new Set(["chat"]),
       expiresAt: new Date("2030-01-31T00:00:00Z"),
       alwaysResends: true,
-      rate: undefined,
+      rate: { requestsPerMinute: 60, burst: 5 },
       maxConcurrentTurns: undefined,
     },
   ]);
+});
+
+test("A named token is enough.", async () => {
+  assert.deepEqual(await problemsOf({ gateway: { http: { tokens: [{ name: "app", token: longToken }] } } }), []);
+});
+
+test("A circuit breaker that opens after no failures is none.", async () => {
+  const { config } = await load(withHttp({}, { adapters: { main: { type: "echo", breaker: { failures: 0 } } } }));
+  assert.equal(config.adapters.main?.breaker, undefined);
 });
 
 test("The only adapter is the default one.", async () => {
@@ -300,8 +327,11 @@ test("Only an address that other machines can reach causes a warning.", async ()
   for (const bind of ["0.0.0.0", "::", "10.0.0.127"]) assert.deepEqual(await warningsOf(bind), ["gateway.http.bind"]);
 });
 
-test("A token that has not expired yet causes no warning.", async () => {
-  const tokens = [{ name: "app", token: `${longToken}-app`, expires_at: "2026-01-01T00:00:01Z" }];
+test("A token that has not expired yet, or that only reads the metrics, causes no warning.", async () => {
+  const tokens = [
+    { name: "app", token: `${longToken}-app`, expires_at: "2026-01-01T00:00:01Z" },
+    { name: "reader", token: `${longToken}-reader`, endpoints: ["metrics"] },
+  ];
   assert.deepEqual((await load(withHttp({ tokens }))).warnings, []);
 });
 
@@ -350,7 +380,8 @@ test("A file that only refers to its secrets may be readable by others.", async 
 test("Secrets in a readable file are recognised by name, form, or position in a URL or among arguments.", async () => {
   const placeOf = async (adapter: object) => {
     const file = withHttp({ auth_token: "${TOKEN}" }, { adapters: { main: adapter } });
-    const { warnings } = await load(file, { adapterOptions, env: { TOKEN: longToken } }, 0o644);
+    const beside = { adapterOptions, env: { TOKEN: longToken }, readText: () => "hush" };
+    const { warnings } = await load(file, beside, 0o644);
     return warnings.map(({ path }) => path.replace("gateway.adapters.main.", "")).join();
   };
   const models = { "token-model": "sk-2-large-model" };
@@ -358,6 +389,7 @@ test("Secrets in a readable file are recognised by name, form, or position in a 
     [{ type: "openai", base_url: "https://h/openai?deployment=a&other=b", max_tokens_field: "max_tokens", models }, ""],
     [{ type: "openai", base_url: "https://h/openai?sig=hush" }, "base_url"],
     [{ type: "openai", proxy: "http://me:hush@h" }, "proxy"],
+    [{ type: "openai", api_key: { file: "/run/keys/sk-main-2026" } }, ""],
     [{ type: "command", argv: ["p", "--api-key", "hush"] }, "argv[2]"],
     [{ type: "command", argv: ["p", "--api-key", "${TOKEN}", "--max-tokens", "100"] }, ""],
     [{ type: "command", argv: ["sh", "-c", "p --api-key hush"] }, "argv[2]"],
@@ -391,13 +423,14 @@ test("Secrets in an adapter's options are hidden, whatever their names, lists an
     passphrase: "sk-4",
     tokens: ["sk-5"],
     clientSecret: { value: "sk-6" },
-    googleCredentials: { private: ["sk-7"] },
+    googleCredentials: { private: ["sk-7"], project: "sk-12" },
     baseURL: "https://me:sk@8@host/v1?key=sk-9&alt=sse",
     budgetTokens: 1024,
     region: "eu",
   };
   const argv = ["agent", "--token=sk-10", "--api-key", "sk-11", "--model", "small"];
-  const adapters = { sdk: { type: "ai-sdk", options }, agent: { type: "command", argv } };
+  const agent = { type: "command", argv, set_env: { MODE: "sk-13" } };
+  const adapters = { sdk: { type: "ai-sdk", options }, agent };
   const tokens = [{ name: "app", sha256: "ab" }];
   const masked = maskSecrets({ gateway: { http: { tokens }, adapters } });
   assert.doesNotMatch(JSON.stringify(masked), /sk-\d|sk@/);
@@ -414,13 +447,17 @@ test("Secrets in an adapter's options are hidden, whatever their names, lists an
             passphrase: "***",
             tokens: ["***"],
             clientSecret: { value: "***" },
-            googleCredentials: { private: ["***"] },
+            googleCredentials: { private: ["***"], project: "***" },
             baseURL: "https://***@host/v1?key=***&alt=sse",
             budgetTokens: 1024,
             region: "eu",
           },
         },
-        agent: { type: "command", argv: ["agent", "--token=***", "--api-key", "***", "--model", "small"] },
+        agent: {
+          type: "command",
+          argv: ["agent", "--token=***", "--api-key", "***", "--model", "small"],
+          set_env: { MODE: "***" },
+        },
       },
     },
   });

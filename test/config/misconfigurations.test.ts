@@ -83,6 +83,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     Buffer.from('\ufeff{"gateway": {}}', "utf16le").toString("utf8"),
     "(the file): not valid JSON: line 1, column 1: expected a value, but a byte that is not UTF-8 text (save the file as UTF-8) is here",
   ],
+  [
+    "more brackets than anybody means",
+    "[".repeat(101),
+    "(the file): not valid JSON: line 1, column 102: nested more than 100 deep",
+  ],
   ["a list in place of the file", [], "(the file): found an empty list; allowed: an object"],
   ["a string in place of the gateway", { gateway: "on" }, 'gateway: found the string "on"; allowed: an object'],
   [
@@ -116,6 +121,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "an unknown key that resembles no other",
     withHttp({}, { quux: 1 }),
     `gateway.quux: unknown key; known in gateway: ${gatewayKeys}`,
+  ],
+  [
+    "an unknown key that every object has",
+    withHttp({}, { constructor: {} }),
+    `gateway.constructor: unknown key; known in gateway: ${gatewayKeys}`,
   ],
   [
     "a misspelt port",
@@ -163,6 +173,12 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "a port that is null",
     withHttp({ port: null }),
     "gateway.http.port: found null; allowed: an integer from 0 to 65535",
+  ],
+  ["a section that is null", withHttp({}, { sessions: null }), "gateway.sessions: found null; allowed: an object"],
+  [
+    "an empty string where none is allowed",
+    withHttp({}, { data_dir: "" }),
+    'gateway.data_dir: found the string ""; allowed: a string that is not empty',
   ],
   ["a bind that is a number", withHttp({ bind: 127 }), "gateway.http.bind: found 127; allowed: a string"],
   [
@@ -282,6 +298,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     'gateway.http.tokens[0].expires_at: found the string "2030-02-30T00:00:00Z"; allowed: a date and time that exists',
   ],
   [
+    "an hour that does not exist",
+    named({ expires_at: "2030-01-31T25:00:00Z" }),
+    'gateway.http.tokens[0].expires_at: found the string "2030-01-31T25:00:00Z"; allowed: a date and time that exists',
+  ],
+  [
     "an endpoint that no token can have",
     named({ endpoints: ["compat_chat", "chat"] }),
     'gateway.http.tokens[0].endpoints[1]: found the string "chat"; allowed: "compat_chat", "compat_responses", "metrics"',
@@ -327,6 +348,12 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     'gateway.http.cors.origins[0]: found the string "https://a.example/x"; allowed: an exact origin like "https://app.example.com", without a path',
   ],
   [
+    "origins without a host, or of another scheme",
+    withHttp({ cors: { origins: ["https://", "ftp://a.example"] } }),
+    'gateway.http.cors.origins[0]: found the string "https://"; allowed: an exact origin like "https://app.example.com", without a path',
+    'gateway.http.cors.origins[1]: found the string "ftp://a.example"; allowed: an exact origin like "https://app.example.com", without a path',
+  ],
+  [
     "an adapter that is a string",
     withHttp({}, { adapters: { main: "openai" } }),
     "gateway.adapters.main: found the string \"openai\"; allowed: an object with a 'type'",
@@ -355,6 +382,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "an option of a wrong type",
     withHttp({}, { adapters: { main: { type: "openai", proxy: 3 } } }),
     "gateway.adapters.main.proxy: found 3; allowed: a string or false",
+  ],
+  [
+    "an option that is null",
+    withHttp({}, { adapters: { main: { type: "echo", model: null } } }),
+    "gateway.adapters.main.model: found null; allowed: a string that is not empty",
   ],
   [
     "a key that is not a string",
@@ -417,6 +449,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     `gateway.sessions.store: found the string "redis://***@one:7000,,two:7001?replicas=1"; allowed: ${redisForm}`,
   ],
   [
+    "a Redis without a host",
+    withHttp({}, { sessions: { store: "redis:///0" } }),
+    `gateway.sessions.store: found the string "redis:///0"; allowed: ${redisForm}`,
+  ],
+  [
     "a Redis with an invalid number of replicas",
     withHttp({}, { sessions: { store: "redis://host?replicas=all" } }),
     `gateway.sessions.store: found the string "redis://host?replicas=all"; allowed: ${redisForm}`,
@@ -425,6 +462,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "a Redis with a password that is not escaped",
     withHttp({}, { sessions: { store: "rediss://me:se/cr#et@host" } }),
     `gateway.sessions.store: found the string "rediss://***@host"; allowed: ${redisForm}`,
+  ],
+  [
+    "a Redis with a bare percent sign in its password",
+    withHttp({}, { sessions: { store: "redis://me:50%@host" } }),
+    `gateway.sessions.store: found the string "redis://***@host"; allowed: ${redisForm}`,
   ],
   [
     "an unknown hint",
@@ -452,6 +494,16 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.data_dir: is not a valid reference to the environment; write ${NAME}, or $${ for ${ itself",
   ],
   [
+    "a variable whose bracket is not closed",
+    withHttp({}, { data_dir: "${PORT" }),
+    "gateway.data_dir: is not a valid reference to the environment; write ${NAME}, or $${ for ${ itself",
+  ],
+  [
+    "a type from a variable that is not set",
+    withHttp({}, { adapters: { main: { type: "${NO_SUCH}" } } }),
+    "gateway.adapters.main.type: refers to the environment variable NO_SUCH, which is not set; set it in the gateway's environment",
+  ],
+  [
     "a port from the environment",
     withHttp({ port: "${PORT}" }),
     'gateway.http.port: found the string "${PORT}"; allowed: an integer from 0 to 65535',
@@ -460,6 +512,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "a secret file that does not exist",
     withHttp({ auth_token: { file: "gone" } }),
     "gateway.http.auth_token: refers to the file /etc/portico/gone, which cannot be read (ENOENT); create it, or let the gateway's user read it",
+  ],
+  [
+    "a secret file named by a variable that is not set",
+    withHttp({ auth_token: { file: "${NO_SUCH}/token" } }),
+    "gateway.http.auth_token.file: refers to the environment variable NO_SUCH, which is not set; set it in the gateway's environment",
   ],
   [
     "a secret file without a path",
