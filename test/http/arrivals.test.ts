@@ -189,6 +189,8 @@ suite("arriving bodies", () => {
   test("an incomplete WebSocket frame counts too, and its connection is closed with 1013", async (context) => {
     const address = await createBox(context, [say("hi")], { limits: { maxArrivingBytes: 300_000 } }).listen();
     const [slow, quick] = [await dial(context, address), await dial(context, address)];
+    slow.create({ input: "x".repeat(200_000) });
+    assert.equal(textOf(await slow.answer()), "hi");
     slow.socket.send("x".repeat(200_000), { fin: false });
     slow.socket.once("error", () => {});
     // The frames of one connection are processed in order, and so is the pong.
@@ -210,6 +212,15 @@ suite("arriving bodies", () => {
       const answer = await Promise.race([client.answer(), client.closed.then(() => [])]);
       assert.equal(textOf(answer), "hi");
     }
+    const [partial, whole] = clients;
+    const body = JSON.stringify({ type: "response.create", model: "m", input: "x".repeat(100_000) });
+    partial?.socket.send(body.slice(0, -1), { fin: false });
+    partial?.socket.ping();
+    await once(partial!.socket, "pong");
+    whole?.create({ input: "x".repeat(100_000) });
+    assert.equal(textOf((await whole?.answer()) ?? []), "hi");
+    partial?.socket.send(body.slice(-1), { fin: true });
+    assert.equal(textOf((await partial?.answer()) ?? []), "hi");
   });
 
   test("a connection that is closed as overloaded is gone, whether its client answers or not", async (context) => {

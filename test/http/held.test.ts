@@ -252,6 +252,10 @@ suite("memory", () => {
     for (let sent = 0; sent < 2; sent += 1) client.create({ input: "x".repeat(100_000) });
     await model.asked(1);
     while ((await readHeld(address)) < 200_000);
+    const other = await dial(context, address);
+    other.create({ input: "x".repeat(400_000) });
+    const [refused] = await other.answer();
+    assert.deepEqual([refused?.status, refused?.error?.code], [503, "overloaded"]);
     client.socket.terminate();
     await waitForRelease(address);
   });
@@ -270,11 +274,13 @@ suite("memory", () => {
   test("what the lanes of a connection remember counts together, until a lane is forgotten or the connection closed", async (context) => {
     const address = await createBox(context, [say("hi")], { settings: { tokens }, limits }).listen();
     const client = await dial(context, address);
-    const remember = async (stream_id: string, input: string) => {
-      client.create({ store: false, stream_id, input });
-      assert.equal(textOf(await client.answer()), "hi");
+    const remember = async (stream_id: string, input: string, previous_response_id?: string) => {
+      client.create({ store: false, stream_id, input, previous_response_id });
+      const answer = await client.answer();
+      assert.equal(textOf(answer), "hi");
+      return answer.at(-1)?.response?.id;
     };
-    for (const lane of ["a", "b"]) await remember(lane, "x".repeat(60_000));
+    for (const lane of ["a", "b"]) await remember(lane, "more", await remember(lane, "x".repeat(60_000)));
     await waitForRelease(address, 121_000);
     assert.ok((await readHeld(address)) > 120_000);
     for (let lane = 0; lane < 15; lane++) await remember(`lane ${lane}`, "hi");

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { Socket } from "node:net";
 import { test } from "node:test";
 import OpenAI from "openai";
 import { ResponsesWS } from "openai/resources/responses/ws";
+import { WebSocket } from "ws";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Turn } from "../../src/core/turn.ts";
+import { createFrameWriter } from "../../src/http/websocket/writer.ts";
 import { authorization, createBox, readEvents, say, token, toToken, usage } from "../scripted.ts";
 import { dial, idOf, type ServerFrame, textOf } from "./websocket-client.ts";
 
@@ -298,6 +300,47 @@ test("a client that was slow and has caught up may be idle for any time", async 
   await emitted.promise;
   await client.answer();
   while (!isTimed(0)) await new Promise(setImmediate);
+});
+
+test("a client is waited for each time it falls behind, and not once it is gone", async () => {
+  let take = () => {};
+  const client = Object.assign(new EventEmitter(), {
+    readyState: WebSocket.OPEN as number,
+    OPEN: WebSocket.OPEN,
+    bufferedAmount: 0,
+    send(frame: string, taken: () => void) {
+      client.bufferedAmount += frame.length;
+      take = () => {
+        client.bufferedAmount = 0;
+        taken();
+      };
+    },
+  });
+  const times: number[] = [];
+  const wire = Object.assign(new EventEmitter(), {
+    cork() {},
+    uncork() {},
+    setTimeout: (ms: number) => times.push(ms),
+  });
+  const limits = { maxUnsentBytes: 5, stalledClientTimeoutMs: 100 };
+  const writer = createFrameWriter(client as unknown as WebSocket, wire as unknown as Socket, limits);
+  assert.equal(writer.write(["short"]), undefined);
+  for (let time = 0; time < 2; time++) {
+    const waiting = writer.write(["too long"]);
+    assert.equal(writer.isFull, true);
+    let isTaken = false;
+    void waiting?.then(() => (isTaken = true));
+    await new Promise(setImmediate);
+    assert.equal(isTaken, false);
+    take();
+    await waiting;
+  }
+  assert.deepEqual(times, [100, 0, 100, 0]);
+  const last = [writer.write(["too long"]), writer.write(["too long"])];
+  client.readyState = WebSocket.CLOSED;
+  client.emit("close");
+  await Promise.all(last);
+  assert.equal(writer.write(["too long"]), undefined);
 });
 
 test("a client that reads nothing is cut off, and its turn is cancelled", async (context) => {

@@ -87,8 +87,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   /** Throws if there is no room for another frame. */
   function check({ text, heldBytes }: Frame): void {
     const asked = waiting.flatMap((each) => ("frame" in each ? [each.frame.text] : []));
-    const characters = lengthOf(asked);
-    const isTooMuch = characters > 0 && characters + text.length > limits.maxBodyBytes;
+    const isTooMuch = lengthOf(asked) + text.length > limits.maxBodyBytes;
     if (asked.length >= maxWaiting || isTooMuch) throw busy();
     held.check(owner, heldBytes);
   }

@@ -60,7 +60,7 @@ export function createLaneMemories(maxBytes: number, openHold: () => Hold): Lane
       const before = knowing && renew(knowing[0]);
       const own = renew(lane !== undefined && lane.length <= maxNameLength ? lane : undefined);
       if (lanes.size > maxLanes) forgetOldest();
-      return before === undefined || before === own ? own : { ...before, keep: own.keep };
+      return before === undefined ? own : { ...before, keep: own.keep };
     },
     release() {
       for (const memory of lanes.values()) memory.release();
