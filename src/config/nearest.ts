@@ -1,12 +1,15 @@
 /** Finds the word that was probably meant. */
 
-/** The known word that is the fewest typos away, if near enough; else the only one with this prefix. */
+/**
+ * The known word that is the fewest typos away, if near enough; else the only one with this prefix. Known words are in
+ * lower case.
+ */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const wanted = word.toLowerCase();
   let best: string | undefined;
   let fewest = Math.max(1, Math.floor(wanted.length / 3)) + 1;
   for (const candidate of known) {
-    const slips = countSlips(wanted, candidate.toLowerCase());
+    const slips = countSlips(wanted, candidate);
     if (slips >= fewest) continue;
     fewest = slips;
     best = candidate;
@@ -15,7 +18,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
 }
 
 function onlyBeginning(start: string, known: readonly string[]): string | undefined {
-  const [first, second] = known.filter((candidate) => candidate.toLowerCase().startsWith(start));
+  const [first, second] = known.filter((candidate) => candidate.startsWith(start));
   return second === undefined ? first : undefined;
 }
 
@@ -32,7 +35,7 @@ function countSlips(from: string, to: string): number {
         (line[column - 1] ?? 0) + 1,
         (above[column - 1] ?? 0) + (same ? 0 : 1),
       );
-      const swapped = row > 1 && column > 1 && from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
+      const swapped = from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
       if (swapped) slips = Math.min(slips, (before[column - 2] ?? 0) + 1);
       line.push(slips);
     }

@@ -1,6 +1,7 @@
 /** Every mistake has its own message: the path, what was found, and what is allowed. */
 import assert from "node:assert/strict";
 import test from "node:test";
+import { nearest } from "../../src/config/nearest.ts";
 import { longToken, problemsOf, withHttp } from "./surroundings.ts";
 
 const httpKeys =
@@ -131,6 +132,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "a misspelt port",
     withHttp({ prot: 1 }),
     `gateway.http.prot: unknown key; did you mean 'port'? Known in gateway.http: ${httpKeys}`,
+  ],
+  [
+    "a key in capital letters",
+    withHttp({ PORT: 1 }),
+    `gateway.http.PORT: unknown key; did you mean 'port'? Known in gateway.http: ${httpKeys}`,
   ],
   [
     "a misspelt token",
@@ -544,6 +550,11 @@ for (const [mistake, file, ...expected] of mistakes) {
     );
   });
 }
+
+test("Of several words that a misspelt one resembles, it names the nearest.", () => {
+  const known = ["max_event_bytes_per_turn", "max_events_per_turn", "max_turns_per_thread"];
+  for (const words of [known, known.toReversed()]) assert.equal(nearest("max_event_per_turn", words), known[1]);
+});
 
 test("An empty secret file is reported with its full path.", async () => {
   for (const text of ["", " \n"]) {
