@@ -47,7 +47,7 @@ export function answerMalformed(
 ): GatewayError | undefined {
   // Node reports each chunk it cannot parse: a client that was answered and still sends is waited for.
   if (socket.writableEnded && failure.code !== "ECONNRESET") return undefined;
-  const isGone = failure.code === "ECONNRESET" || socket.destroyed || !socket.writable;
+  const isGone = failure.code === "ECONNRESET" || !socket.writable;
   // A connection that was opened in advance has asked for nothing: what it gets could be taken for its first answer.
   const isUnused = socket.bytesRead === 0;
   if (!isGone && !isUnused) return answerBare(socketErrors.get(failure.code) ?? malformed, socket, requestId);
