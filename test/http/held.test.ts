@@ -521,33 +521,40 @@ suite("memory", () => {
     follower.release();
   });
 
-  test("an earlier answer that has no room is refused before its text is made", async () => {
+  test("an earlier answer that has no room is refused, and if it is the answer itself that is long, before its text is made", async () => {
     const held = createHoldings(() => 1_000_000, "answers");
     held.hold("other", 900_000);
     const request = { token: toToken(token), terms: { held } };
     const reply = { raw: { socket: {} }, request } as unknown as FastifyReply;
-    const item = {
-      type: "message",
-      role: "assistant",
-      content: [{ type: "text", text: "x".repeat(200_000) }],
-    } as const;
-    const answer: Answer = {
-      status: "completed",
-      finish: "stop",
-      items: [item],
-      usage: undefined,
-      error: undefined,
-      notes: {},
-      endedAt: new Date(0),
-      brokenOff: undefined,
-      pieces: undefined,
-    };
-    const events = (async function* () {
-      yield [{ type: "turn-end", answer } as const];
-    })();
     const about = { ...unplaced, id: "resp_1", createdAt: new Date(0), model: "m" };
-    const voice = { whole: () => assert.fail("its text was made") };
-    await assert.rejects(sendWhole({ about, events, isRepeated: true }, voice, reply), { code: "overloaded" });
+    const sendAgain = (said: string, whole: () => string) => {
+      const answer: Answer = {
+        status: "completed",
+        finish: "stop",
+        items: [{ type: "message", role: "assistant", content: [{ type: "text", text: said }] }],
+        usage: undefined,
+        error: undefined,
+        notes: {},
+        endedAt: new Date(0),
+        brokenOff: undefined,
+        pieces: undefined,
+      };
+      const events = (async function* () {
+        yield [{ type: "turn-end", answer } as const];
+      })();
+      return sendWhole({ about, events, isRepeated: true }, { whole }, reply);
+    };
+    const long = "x".repeat(200_000);
+    const refused = { code: "overloaded" };
+    await assert.rejects(
+      sendAgain(long, () => assert.fail("its text was made")),
+      refused,
+    );
+    // The tools of a request are part of it too.
+    await assert.rejects(
+      sendAgain("hi", () => long),
+      refused,
+    );
   });
 
   test("answers that wait for an earlier one on their connection count, however short they are", async (context) => {

@@ -4,9 +4,12 @@ import { request as send, type IncomingMessage, type ServerResponse } from "node
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
+import type { FastifyReply } from "fastify";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
+import { unplaced } from "../../src/core/ports.ts";
 import { createSseWriter } from "../../src/http/client.ts";
+import { sendStream } from "../../src/http/send.ts";
 import { authorization, type Box, createBox, readEvents, say } from "../scripted.ts";
 import { startStopwatch } from "../stopwatch.ts";
 
@@ -389,6 +392,33 @@ test("all events of one batch are sent in one write", async (context) => {
   const chunks = [...(await text(socket)).matchAll(/\r\n[0-9a-f]+\r\n([^\r]+)/g)].map(([, chunk = ""]) => chunk);
   assert.ok(chunks.some((chunk) => /"delta":"a"[^]*"delta":"b"[^]*"delta":"c"/.test(chunk)));
   for (const chunk of chunks) assert.match(chunk, /\n\n$/);
+});
+
+test("a stream that fails between two events is cut: a failure behind its content would pass for its end", async () => {
+  const done: string[] = [];
+  const raw = {
+    headersSent: false,
+    writableLength: 0,
+    writeHead: () => void (raw.headersSent = true),
+    write: (told: string) => done.push(told),
+    end: (told: string) => done.push(told),
+    destroy: () => done.push("cut"),
+  };
+  const limits = { heartbeatMs: 60_000, maxUnsentBytes: 1, stalledClientTimeoutMs: 1 };
+  const terms = { limits, now: () => new Date(0), journal: { report() {} } };
+  const reply = { raw, request: { terms }, elapsedTime: 0, hijack() {}, getHeaders: () => ({}) };
+  const events = (async function* () {
+    yield [{ type: "turn-queued" } as const];
+    throw new GatewayError("overloaded", "There is no room.");
+  })();
+  const about = { ...unplaced, id: "resp_1", createdAt: new Date(0), model: "m" };
+  const voice = { stream: () => () => "data: hi\n\n", whole: () => "", memo: undefined };
+  const { signal } = new AbortController();
+  await sendStream(
+    { answering: Promise.resolve({ about, events }), voice, numbering: undefined, named: about, signal },
+    reply as unknown as FastifyReply,
+  );
+  assert.deepEqual(done, ["data: hi\n\n", "cut"]);
 });
 
 test("a long text is passed on as bytes, of which no copy is kept while the caller reads", () => {
