@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { type Adapter, type Message, openPortico } from "../src/index.ts";
+import { readMessage } from "../src/message.ts";
 import { makeFolder } from "./gateway.ts";
 import { say, usage } from "./scripted.ts";
 
@@ -52,11 +53,30 @@ for (const [field, message, told] of wrong) {
   });
 }
 
+test("parts are accepted, with any of their sources", () => {
+  const content: Message["content"] = [
+    { type: "text", text: "What is this?" },
+    { type: "image", url: "https://a.example/b.png", detail: "low" },
+    { type: "image", fileId: "file_1" },
+    { type: "audio", data: "AAAA", format: "wav" },
+    { type: "file", data: "data:text/plain;base64,AAAA", name: "a.txt" },
+    { type: "file", url: "https://a.example/b.pdf" },
+  ];
+  assert.equal(readMessage({ content }).content, content);
+});
+
+test("a signal must be able to say that it has aborted, and when it does", () => {
+  for (const signal of [{ aborted: false }, { addEventListener() {} }]) {
+    assert.throws(() => readMessage({ content: "a", signal }), { param: "message.signal" });
+  }
+});
+
 test("null counts as absent", async (context) => {
   const { portico } = await open(context);
   const message = { content: "hi", session: null, owner: null, model: null, instructions: null, signal: null };
   const talk = await portico.talk(message as unknown as Message);
   assert.deepEqual([talk.about.history, talk.about.model, await talk.text()], ["stateless", "mine", "well"]);
+  assert.throws(() => readMessage({ content: null }), { message: "Missing required parameter: 'message.content'." });
 });
 
 test("an answer can be read only once, and a second reader gets an error", async (context) => {
