@@ -9,10 +9,10 @@ import { say, usage } from "./scripted.ts";
 type Line = Readonly<Record<string, unknown>>;
 
 const mine: Adapter = {
-  async *stream({ items }) {
+  async *stream({ items, settings }) {
     const last = items.at(-1);
     if (last?.type === "message" && last.content === "break") throw new Error("out of order");
-    yield [...say("well"), { type: "usage", usage }];
+    yield [...say(settings.instructions ?? "well"), { type: "usage", usage }];
   },
 };
 
@@ -77,6 +77,11 @@ test("null counts as absent", async (context) => {
   const talk = await portico.talk(message as unknown as Message);
   assert.deepEqual([talk.about.history, talk.about.model, await talk.text()], ["stateless", "mine", "well"]);
   assert.throws(() => readMessage({ content: null }), { message: "Missing required parameter: 'message.content'." });
+});
+
+test("the model gets the instructions of a message", async (context) => {
+  const { portico } = await open(context);
+  assert.equal(await (await portico.talk({ content: "hi", instructions: "Be brief." })).text(), "Be brief.");
 });
 
 test("an answer can be read only once, and a second reader gets an error", async (context) => {

@@ -1,7 +1,11 @@
 /** Monitoring a gateway: with which tokens, independent of the callers' rate, and with which lines of the log. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import { GatewayError } from "../src/core/errors.ts";
+import type { Turn } from "../src/core/turn.ts";
+import { createMetrics } from "../src/http/metrics.ts";
 import { openPortico, type PorticoSettings } from "../src/index.ts";
+import { createObserver } from "../src/observing.ts";
 import { makeFolder } from "./gateway.ts";
 
 const tokens = {
@@ -109,4 +113,15 @@ test("a log line names a caller without a token by its address, and successful p
       { path: "/v1/models", status: 200, address: undefined, owner: "default" },
     ],
   );
+});
+
+test("a fallback is counted and logged, and an attempt with a span is counted too", () => {
+  const told: string[] = [];
+  const note = (what: string) => () => void told.push(what);
+  const metrics = { ...createMetrics(), fellBack: note("counted"), asked: () => ({ ended: note("attempt counted") }) };
+  const spans = { asked: () => ({ ended: note("span ended") }), begin: () => assert.fail("no request begins") };
+  const observer = createObserver({ info() {}, error: note("logged") }, metrics, spans);
+  observer.fellBack("main", new GatewayError("adapter_error", "It is down."));
+  observer.asked("main", {} as Turn).ended({ outcome: "completed" });
+  assert.deepEqual(told, ["counted", "logged", "attempt counted", "span ended"]);
 });
