@@ -86,13 +86,16 @@ test("a turn that is cancelled before it is read does not block the next one", a
   assert.deepEqual([last.about.contextItems, await last.text()], [3, "four"]);
 });
 
-test("a turn that is never read blocks its session for a minute at most", async (context) => {
+test("a turn that is never read blocks its session for a minute at most; one that is read takes any time", async (context) => {
   const portico = await startGateway(context, { adapters: { echo: { type: "echo" } } });
   context.mock.timers.enable({ apis: ["setTimeout"] });
+  const reading = (await portico.talk({ content: "one two three" }))[Symbol.asyncIterator]();
+  const { value: begin } = await reading.next();
   const unread = await portico.talk({ session: "s", content: "one" });
   const waiting = portico.talk({ session: "s", content: "two" });
   context.mock.timers.tick(60_000);
   context.mock.timers.reset();
+  assert.equal(begin + (await Array.fromAsync({ [Symbol.asyncIterator]: () => reading })).join(""), "one two three");
   const next = await waiting;
   assert.equal(next.about.contextItems, 1);
   assert.equal(await next.text(), "two");

@@ -13,6 +13,7 @@ const mine: Adapter = {
     const last = items.at(-1);
     if (last?.type === "message" && last.content === "break") throw new Error("out of order");
     yield [...say(settings.instructions ?? "well"), { type: "usage", usage }];
+    if (last?.type === "message" && last.content === "break off") throw new Error("out of order");
   },
 };
 
@@ -82,6 +83,16 @@ test("null counts as absent", async (context) => {
 test("the model gets the instructions of a message", async (context) => {
   const { portico } = await open(context);
   assert.equal(await (await portico.talk({ content: "hi", instructions: "Be brief." })).text(), "Be brief.");
+});
+
+test("an answer that breaks off fails for its reader, after what it said", async (context) => {
+  const { portico } = await open(context);
+  const pieces: string[] = [];
+  const read = async () => {
+    for await (const piece of await portico.talk({ content: "break off" })) pieces.push(piece);
+  };
+  await assert.rejects(read(), { name: "GatewayError" });
+  assert.deepEqual(pieces, ["well"]);
 });
 
 test("an answer can be read only once, and a second reader gets an error", async (context) => {
