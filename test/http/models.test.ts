@@ -16,7 +16,9 @@ test("an adapter that accepts any model is listed by its model, or by its own na
   const { address, talk } = await startGateway(context, { sessions, adapters: { agent } });
   assert.deepEqual((await list(address, general)).ids, ["agent"]);
   assert.equal(await (await talk({ model: "agent", content: "hi" })).text(), "agent");
-  const one = await fetch(`${address}/v1/models/agent`, { headers: { authorization: `Bearer ${general}` } });
+  // Some clients send a type with every request, whether it has a body or not.
+  const headers = { authorization: `Bearer ${general}`, "content-type": "text/plain" };
+  const one = await fetch(`${address}/v1/models/agent`, { headers });
   assert.equal(one.status, 200);
   const chosen = await startGateway(context, { sessions, adapters: { agent: { ...agent, model: "opus" } } });
   assert.deepEqual((await list(chosen.address, general)).ids, ["opus"]);

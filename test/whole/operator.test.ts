@@ -104,6 +104,7 @@ test("a user's sessions are found and deleted by its name, for every owner or on
     ["sessions", "DELETE", 400],
     ["sessions?owner=notes", "DELETE", 400],
     [`sessions?user=${user}&owner=`, "DELETE", 400],
+    [`sessions?user=${user}&ownr=notes`, "DELETE", 400],
     ["sessions?user=", "DELETE", 400],
     ["sessions?hint=shed", "GET", 400],
     [`sessions?user=${user}&hint=${hint}`, "GET", 400],
