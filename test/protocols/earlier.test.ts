@@ -81,6 +81,25 @@ for (const [protocol, element] of dialects) {
   });
 }
 
+test("of several calls with one id, an output answers the last, whether or not they were read before", () => {
+  const called = { name: "f", arguments: "{}" };
+  const messages = [
+    {
+      role: "assistant",
+      tool_calls: [
+        { id: "a", custom: { name: "g", input: "" } },
+        { id: "a", function: called },
+      ],
+    },
+    { role: "tool", tool_call_id: "a", content: "Hi" },
+  ];
+  const { items } = chat.parse({ model: "m", messages: messages.slice(0, 1) }, "default").ask;
+  for (const earlier of [undefined, { length: 1, items }]) {
+    const output = chat.parse({ model: "m", messages }, "default", earlier).ask.items.at(-1);
+    assert.equal(output?.type === "tool-output" && output.kind, "function");
+  }
+});
+
 function attempt<Found>(work: () => Found): Found | GatewayError {
   try {
     return work();

@@ -7,6 +7,7 @@ import { isObject } from "../fields.ts";
 export interface Calls {
   /** The calls of one message, in order. */
   add(calls: readonly ToolCall[]): void;
+  /** The newest call with this id. */
   find(callId: string): ToolCall | undefined;
   /** The newest call of a function; the first, if one message has several. */
   findByName(name: string): ToolCall | undefined;
