@@ -76,8 +76,10 @@ function parseRest(bytes: Buffer, known: Beginning, listName: string, limits: Pa
   const text = `${front}${rest.toString()}`;
   const shape = checkText(text, limits, listName, known.shape);
   const { list } = shape;
-  const divided = list && parseDivided(text, listName, known.elements);
-  if (list === undefined || divided === undefined) return undefined;
+  // Another list may follow whose name ends the same, after a quote.
+  if (list?.start !== head.length) return undefined;
+  const divided = parseDivided(text, listName, known.elements);
+  if (divided === undefined) return undefined;
   const added = text.slice(front.length, endOfElements(text, list));
   const addedBytes = Buffer.byteLength(added);
   const beginning = {

@@ -66,6 +66,17 @@ test("a body is read as if it stood alone, whatever was sent before", () => {
   assert.ok(reused > 50, `only ${reused} elements were known`);
 });
 
+test("a list whose name only ends like the resent one's is another list", () => {
+  const beginnings = createBeginnings(() => 1e6, 0);
+  for (const body of [
+    '{"messages":[1,2]}',
+    '{"messages":[1,2,3],"\\"messages":[7,8]}',
+    '{"messages":[1,2,3],"\\"messages":[7,8,9]}',
+  ]) {
+    assert.deepEqual(read(beginnings, body).value, JSON.parse(body));
+  }
+});
+
 /** What a function returns, or the error that it throws. */
 function outcome(work: () => unknown): string {
   try {
