@@ -194,8 +194,19 @@ test("a caller's words are arguments of a shell's script, never part of it, wher
     assert.throws(() => make(...given, "agent '{model}'", "sh", "{prompt}"), /would run a caller's words as commands/);
     make(...given, 'agent "$1"', "sh", "{prompt}");
   }
+  const odd = [["+c"], ["-coo", "errexit", "nounset"], ["-oerrexit", "-c"], ["--rcfile", "rc", "-c"]];
+  for (const given of odd) {
+    assert.throws(() => make(...given, "agent '{prompt}'"), /would run a caller's words as commands/);
+    make(...given, 'agent "$1"', "sh", "{prompt}");
+  }
   assert.throws(() => make("-co", "{prompt}"), /would run a caller's words as commands/);
-  make("-e", join(makeFolder(context), "script.sh"), "{prompt}");
+  const file = join(makeFolder(context), "script.sh");
+  for (const given of [[], ["-e"], ["-eo", "pipefail"], ["--"], ["--norc"]]) {
+    make(...given, file, "{prompt}");
+    // Options of the script, not of the shell.
+    make(...given, file, "-context", "{prompt}");
+    make(...given, file, "-c", "{prompt}");
+  }
 });
 
 test("a program without a path is looked up on its PATH when the adapter is created", (context) => {

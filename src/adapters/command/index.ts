@@ -104,18 +104,28 @@ function checkCommand(
   return [file, ...rest];
 }
 
-/** A shell's script, from the `-c` on that announces it: other options and their values may stand in between. */
+/**
+ * What a shell that is given `-c` reads itself: its options, their values, and the script. What follows, or follows a
+ * script's file, are the script's own arguments.
+ */
 function scriptOf(rest: readonly string[]): readonly string[] {
-  const command = rest.findIndex((argument) => /^-\w*c/.test(argument));
-  if (command === -1) return [];
-  const script = rest.findIndex((argument, at) => at > command && !isShellOption(argument, rest[at - 1]));
-  return rest.slice(command, script === -1 ? undefined : script + 1);
+  let values = 0;
+  const last = rest.findIndex((argument) => {
+    values = /^[-+]/.test(argument) ? countValues(argument) : values - 1;
+    return values < 0;
+  });
+  const read = last === -1 ? rest : rest.slice(0, last + 1);
+  return read.some((argument) => /^[-+]\w*c/.test(argument)) ? read : [];
 }
 
-/** Letters may be grouped (`-euo`), and `-o` takes a value. */
-function isShellOption(argument: string, before = ""): boolean {
-  return /^[-+]/.test(argument) || /^[-+]\w*[oO]/.test(before);
+/** How many arguments belong to an option. Letters may be grouped (`-euo`), and each `o` takes one. */
+function countValues(option: string): number {
+  if (longOptionsWithValue.has(option)) return 1;
+  const [letters = ""] = /^[-+]\w*/.exec(option) ?? [];
+  return letters.split(/o/i).length - 1;
 }
+
+const longOptionsWithValue: ReadonlySet<string> = new Set(["--rcfile", "--init-file", "--emulate"]);
 
 /** Searches as the system will: the program's own PATH, in which an empty entry is its working folder. */
 function checkPath(program: string, cwd: string, path: string | undefined): void {
