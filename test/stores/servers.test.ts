@@ -86,9 +86,10 @@ describe("the search for the server that has the store", () => {
     assert.deepEqual(left, []);
   });
 
-  test("leaves a silent server, and sooner if there are others to ask", async () => {
+  test("leaves a silent server, and sooner if there are others to ask", async (context) => {
     // The deadline alone does not keep the process alive.
     const alive = setInterval(() => {}, 1_000);
+    context.after(() => clearInterval(alive));
     for (const [url, ms] of [
       ["redis://one:1", 20],
       ["redis://one:1,two:2", 5],
@@ -97,7 +98,6 @@ describe("the search for the server that has the store", () => {
       await assert.rejects(servers.find(), { message: `Redis has not answered for ${ms} ms.` });
       assert.ok(left.includes("one:1"));
     }
-    clearInterval(alive);
   });
 
   for (const [why, answers, message, places] of [
