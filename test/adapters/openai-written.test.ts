@@ -94,7 +94,7 @@ for (const [name, write] of Object.entries(wires)) {
   test(`on the ${name} wire a conversation counts with all that its items have, written or not`, () => {
     const written = createWritten();
     const dialect = name === "chat" ? "responses" : "chat";
-    const ask = (note: string) => {
+    const ask = (note: unknown) => {
       const items: Item[] = [
         { type: "message", role: "user", content: "Hi", extra: { dialect, fields: { note } } },
         ...Array.from({ length: 100 }, (_, index) => counted(index)),
@@ -107,6 +107,8 @@ for (const [name, write] of Object.entries(wires)) {
       return looks;
     };
     assert.ok(ask("x".repeat(16 * 1024 * 1024)) > 0);
+    // Each of these is longer in memory than in JSON.
+    assert.ok(ask(Array.from({ length: 300_000 }, () => ({}))) > 0);
     assert.equal(ask("x"), 0);
   });
 }

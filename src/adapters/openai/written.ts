@@ -1,6 +1,7 @@
 /** Conversations as they were last sent: what was sent before is not written again. */
 import { randomUUID } from "node:crypto";
 import type { Item } from "../../core/item.ts";
+import { lookThrough } from "../../core/json-shape.ts";
 import { createKept } from "../../core/kept.ts";
 
 export interface Written {
@@ -70,8 +71,7 @@ export function createWritten(minLength = 16 * 1024): Written {
     const end = items.findLastIndex((item, at) => isOfModel(item) && form.isSeam(items, at + 1)) + 1;
     const added = items.slice(before.items.length, end);
     const text = join(before.text, toText(form.write(added)));
-    // The items live as long as their text, and may have much that this wire does not show.
-    const bytes = before.bytes - before.text.length + text.length + JSON.stringify(added).length;
+    const bytes = before.bytes - before.text.length + text.length + bytesOf(added);
     const conversation = { form: form.name, items: items.slice(0, end), text, bytes };
     const [lastBefore, last] = [before.items.at(-1), items[end - 1]];
     if (lastBefore !== undefined) kept.delete(lastBefore);
@@ -101,6 +101,18 @@ const nothing: Conversation = { form: "", items: [], text: "", bytes: 0 };
 function isOfModel(item: Item): boolean {
   return item.type === "tool-call" || (item.type === "message" && item.role === "assistant");
 }
+
+/**
+ * The items live as long as their text, and may have much that this wire does not show, of which a few characters can be
+ * a whole object.
+ */
+function bytesOf(items: readonly Item[]): number {
+  const json = JSON.stringify(items);
+  return json.length + lookThrough(json, endless).containers * bytesPerContainer;
+}
+
+const endless = { depth: Infinity, containers: Infinity, members: Infinity };
+const bytesPerContainer = 64;
 
 /** Stands for the list. Nobody else can know it, so it is nowhere else in a body. */
 const mark = randomUUID();
