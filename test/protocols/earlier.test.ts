@@ -5,7 +5,8 @@ import * as fc from "fast-check";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Protocol } from "../../src/core/ports.ts";
 import { protocol as chat } from "./chat/script.ts";
-import { protocol as responses } from "./responses/script.ts";
+import { createSeal } from "../../src/seal.ts";
+import { protocol as responses, seal } from "./responses/script.ts";
 
 const ids = fc.constantFrom("a", "b");
 const names = fc.constantFrom("f", "g");
@@ -98,6 +99,16 @@ test("of several calls with one id, an output answers the last, whether or not t
     const output = chat.parse({ model: "m", messages }, "default", earlier).ask.items.at(-1);
     assert.equal(output?.type === "tool-output" && output.kind, "function");
   }
+});
+
+test("what another gateway sealed is read again, since its key may have come", () => {
+  const carried = (sealed: string) => [{ type: "reasoning", summary: [], encrypted_content: sealed }];
+  const isUnsettled = (sealed: string) =>
+    responses.parse({ model: "m", input: carried(sealed) }, "default").isUnsettled;
+  const elsewhere = createSeal(new Uint8Array(32).fill(9))("default");
+  assert.equal(isUnsettled(elsewhere.seal("{}")), true);
+  assert.equal(isUnsettled(seal.seal('{"text":"So."}')), false);
+  assert.equal(isUnsettled("gAAAA of a model's own"), false);
 });
 
 function attempt<Found>(work: () => Found): Found | GatewayError {

@@ -2,7 +2,7 @@
 import type { Protocol } from "../../core/ports.ts";
 import { createVoice, recallVoice, type ResponsesVoice } from "./reply.ts";
 import { readRequest } from "./request.ts";
-import type { SealOf } from "./seal.ts";
+import { mayOpenLater, type SealOf } from "./seal.ts";
 
 /** All routes of the dialect seal what callers carry in the same way. */
 export interface ResponsesProtocol extends Protocol {
@@ -22,7 +22,8 @@ export function createResponsesProtocol({ seal: sealOf }: { readonly seal: SealO
     parse(body, owner, earlier) {
       const seal = sealOf(owner);
       const { ask, echo } = readRequest(body, seal, earlier);
-      return { ask, voice: createVoice(echo, seal), isUnsettled: ask.compacts };
+      const isUnsettled = ask.compacts === true || ask.items.some((item) => mayOpenLater(item, seal));
+      return { ask, voice: createVoice(echo, seal), isUnsettled };
     },
     recall: (memo, owner, showsSeals) => recallVoice(memo, sealOf(owner), showsSeals),
   };

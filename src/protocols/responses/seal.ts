@@ -1,5 +1,6 @@
 /** Seals what a caller carries from turn to turn but cannot read: an answer's reasoning, or a compaction. */
 import type { Compaction, Extra, Item } from "../../core/item.ts";
+import type { Reference } from "../../core/turn.ts";
 import { invalid, isObject } from "../fields.ts";
 
 /** Only the same owner can open what was sealed. */
@@ -9,6 +10,8 @@ export interface Seal {
   seal(text: string): string;
   /** It was sealed here, for anyone. */
   isOurs(sealed: string): boolean;
+  /** It was sealed by a gateway whose key is not known here, and may come with an archive. */
+  mayOpenLater(sealed: string): boolean;
   /** Undefined if it was not sealed here for this owner. */
   open(sealed: string): string | undefined;
 }
@@ -66,6 +69,12 @@ function openFields({ sealed, path }: Brought, seal: Seal): Readonly<Record<stri
   } catch {
     return {};
   }
+}
+
+/** How an item is read depends on the keys that are known. */
+export function mayOpenLater(item: Item | Reference, seal: Seal): boolean {
+  if (item.type !== "reasoning" && item.type !== "compaction") return false;
+  return item.encrypted !== undefined && seal.mayOpenLater(item.encrypted);
 }
 
 function refuseSealed(path: string): never {
