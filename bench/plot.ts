@@ -27,12 +27,12 @@ export function plot(title: string, lines: readonly Line[]): string {
         `<text x="${margin.left - 8}" y="${toY(value) + 4}" text-anchor="end">${label(value)}</text>`,
     ),
   ];
+  const names = spread(lines.map(({ points }) => toY(points.at(-1)?.[1] ?? 1)));
   const drawn = lines.map(({ name, points }, index) => {
     const colour = colours[index % colours.length];
     const path = points.map(([x, y], step) => `${step === 0 ? "M" : "L"}${toX(x)} ${toY(y)}`).join("");
     const dots = points.map(([x, y]) => `<circle cx="${toX(x)}" cy="${toY(y)}" r="3" fill="${colour}"/>`).join("");
-    const [, last] = points.at(-1) ?? [1, 1];
-    const text = `<text x="${width - margin.right + 8}" y="${toY(last) + 4}" fill="${colour}">${name}</text>`;
+    const text = `<text x="${width - margin.right + 8}" y="${(names[index] ?? 0) + 4}" fill="${colour}">${name}</text>`;
     return `<path d="${path}" fill="none" stroke="${colour}" stroke-width="2"/>${dots}${text}`;
   });
   return [
@@ -43,6 +43,17 @@ export function plot(title: string, lines: readonly Line[]): string {
     ...drawn,
     "</svg>\n",
   ].join("\n");
+}
+
+const lineHeight = 14;
+
+/** Heights so far apart that texts there do not overlap. */
+function spread(heights: readonly number[]): readonly number[] {
+  const placed: number[] = [];
+  for (const [index, height] of [...heights.entries()].toSorted(([, one], [, other]) => one - other)) {
+    placed[index] = Math.max(height, ...placed.filter(Number.isFinite).map((other) => other + lineHeight));
+  }
+  return placed;
 }
 
 type Decades = readonly [from: number, to: number];
