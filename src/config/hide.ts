@@ -42,9 +42,10 @@ const harmlessSettings: ReadonlySet<string> = new Set([
 ]);
 
 function hideKnown(text: string, before: unknown): string {
-  if (typeof before === "string" && /^--?[^=]+$/.test(before)) {
-    if (opens(before)) return star(text);
-    if (namesUser(before)) return starPassword(text);
+  const option = typeof before === "string" ? before.trimEnd() : "";
+  if (/^--?[^=]+$/.test(option)) {
+    if (opens(option)) return star(text);
+    if (namesUser(option)) return starPassword(text);
   }
   // The URL of a store in a file.
   if (/^sqlite:[^?\s]*$/.test(text)) return text;

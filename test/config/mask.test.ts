@@ -144,8 +144,10 @@ test("The argument after an option is hidden if the option names a secret or a u
   for (const [before, text, shown] of [
     ["--api-key", "hush hush", "***"],
     ["--auth", "hush", "***"],
+    ["--auth ", "hush", "***"],
     ["--cookie", "a=hush", "***"],
     ["-u", "joe:hush", "joe:***"],
+    ["-u ", "joe:hush", "joe:***"],
     ["--proxy-user", "joe:${PASSWORD}", "joe:${PASSWORD}"],
     ["--max-tokens", "100", "100"],
     ["--model", "small", "small"],
