@@ -73,7 +73,8 @@ function parseRest(bytes: Buffer, known: Beginning, listName: string, limits: Pa
   if (!isUtf8(rest)) return undefined;
   const { head } = known;
   const front = `${head}${divider}`;
-  const text = `${front}${rest.toString()}`;
+  const restText = rest.toString();
+  const text = `${front}${restText}`;
   const shape = checkText(text, limits, listName, known.shape);
   const { list } = shape;
   // Another list may follow whose name ends the same, after a quote.
@@ -89,7 +90,7 @@ function parseRest(bytes: Buffer, known: Beginning, listName: string, limits: Pa
     shape: addShapes(known.shape, list),
     textBytes: known.textBytes + toHeldBytes(added, addedBytes),
   };
-  const heldBytes = known.textBytes + toHeldBytes(text) + toPartBytes(shape);
+  const heldBytes = known.textBytes + toHeldBytes(restText, rest.length) + toPartBytes(shape);
   const earlier = { length: known.elements.length, items: known.items };
   return { value: divided.value, heldBytes, earlier, beginning };
 }

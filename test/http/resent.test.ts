@@ -129,18 +129,18 @@ test("a beginning belongs to its owner and to its list, and a changed one is rea
 
 test("a body resent with more counts as much as it would alone", () => {
   const beginnings = createBeginnings(() => 1e9);
+  const body = (messages: readonly unknown[]) =>
+    JSON.stringify({ instructions: "x".repeat(5_000), messages, tools: [{ type: "function" }] });
   for (const length of [200, 300, 400]) {
-    const text = JSON.stringify({ model: "m", messages: talk(length), tools: [{ type: "function" }] });
+    const text = body(talk(length));
     const { heldBytes } = readWhole(Buffer.from(text), limits);
     const counted = read(beginnings, text).heldBytes;
     assert.ok(Math.abs(counted - heldBytes) < 500, `${counted} instead of ${heldBytes}`);
   }
   const deep = (levels: number) =>
-    JSON.stringify({ messages: [...talk(400), "[".repeat(levels)] }).replace(
-      /"(\[+)"/,
-      (_, open: string) => open + "]".repeat(levels),
-    );
+    body([...talk(400), "[".repeat(levels)]).replace(/"(\[+)"/, (_, open: string) => open + "]".repeat(levels));
   assert.throws(() => read(beginnings, deep(7)), { code: "json_too_deep" });
+  assert.equal(read(beginnings, deep(6)).earlier?.length, 400);
 });
 
 test("what follows the list counts too, since its bytes are kept", () => {
