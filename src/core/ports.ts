@@ -54,7 +54,7 @@ export interface Earlier {
 interface Request {
   readonly ask: Ask;
   readonly voice: Voice;
-  /** How the first elements of its list are read depends on later ones. */
+  /** The same elements of its list may be read otherwise next time: with others behind them, or with keys that came. */
   readonly isUnsettled?: boolean | undefined;
 }
 
