@@ -36,7 +36,7 @@ const maxAdded = 64;
 const generationMs = 300_000;
 
 /**
- * Keeps those that came first, in about so many bytes. Shorter ones than `minLength` are written in less time than it
+ * Keeps those that came first, in about `maxBytes`. Shorter ones than `minLength` are written in less time than it
  * takes to remember them.
  */
 export function createWritten(minLength = 16 * 1024): Written {
@@ -49,8 +49,8 @@ export function createWritten(minLength = 16 * 1024): Written {
   /** The model's last words in conversations that were written: only those that come again are worth more. */
   const seen = new WeakSet<Item>();
 
-  function see(items: readonly Item[], form: Form, length: number): void {
-    if (kept.hasRoom(2 * length) && items.slice(-maxAdded).some((item) => seen.has(item))) keep(items, form);
+  function see(items: readonly Item[], form: Form, body: string): void {
+    if (kept.hasRoom(2 * bytesOfText(body)) && items.slice(-maxAdded).some((item) => seen.has(item))) keep(items, form);
     const last = items.findLast(isOfModel);
     if (last !== undefined) seen.add(last);
   }
@@ -70,8 +70,9 @@ export function createWritten(minLength = 16 * 1024): Written {
   function keep(items: readonly Item[], form: Form, before: Conversation = nothing): Conversation {
     const end = items.findLastIndex((item, at) => isOfModel(item) && form.isSeam(items, at + 1)) + 1;
     const added = items.slice(before.items.length, end);
-    const text = join(before.text, toText(form.write(added)));
-    const bytes = before.bytes - before.text.length + text.length + bytesOf(added);
+    const addedText = toText(form.write(added));
+    const text = join(before.text, addedText);
+    const bytes = before.bytes + bytesOfText(addedText) + bytesOf(added);
     const conversation = { form: form.name, items: items.slice(0, end), text, bytes };
     const [lastBefore, last] = [before.items.at(-1), items[end - 1]];
     if (lastBefore !== undefined) kept.delete(lastBefore);
@@ -84,7 +85,7 @@ export function createWritten(minLength = 16 * 1024): Written {
       const before = find(items, form);
       if (before === undefined) {
         const body = JSON.stringify(toBody(front.concat(form.write(items))));
-        if (body.length >= minLength) see(items, form, body.length);
+        if (body.length >= minLength) see(items, form, body);
         return body;
       }
       const { items: said, text } = keep(items, form, before);
@@ -108,7 +109,12 @@ function isOfModel(item: Item): boolean {
  */
 function bytesOf(items: readonly Item[]): number {
   const json = JSON.stringify(items);
-  return json.length + lookThrough(json, endless).containers * bytesPerContainer;
+  return bytesOfText(json) + lookThrough(json, endless).containers * bytesPerContainer;
+}
+
+/** At most: a text takes one byte per character, or two if any is not ASCII. */
+function bytesOfText(text: string): number {
+  return Buffer.byteLength(text) === text.length ? text.length : 2 * text.length;
 }
 
 const endless = { depth: Infinity, containers: Infinity, members: Infinity };
