@@ -1,6 +1,6 @@
 /**
- * Most clients resend the whole conversation with every request, each time longer. What a body has in common with an
- * earlier one, byte for byte, is not decoded, parsed and read again: only what follows is.
+ * Most clients resend the whole conversation with every request, each time longer. The messages that a body has in
+ * common with an earlier one, byte for byte, are not decoded, parsed and read again: only what stands around them is.
  */
 import { isUtf8 } from "node:buffer";
 import { randomUUID } from "node:crypto";
