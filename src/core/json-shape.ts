@@ -67,6 +67,25 @@ export function lookThrough(
   return { depth, containers, members, commas, list };
 }
 
+/** What two texts contain together. */
+export function addShapes(one: JsonShape, other: JsonShape): JsonShape {
+  return {
+    depth: Math.max(one.depth, other.depth),
+    containers: one.containers + other.containers,
+    members: one.members + other.members,
+    commas: one.commas + other.commas,
+  };
+}
+
+/** The memory that the parts of a text will take. */
+export function toPartBytes({ containers, members, commas }: JsonShape): number {
+  return containers * bytesPerContainer + members * bytesPerMember + commas * bytesPerEntry;
+}
+
+const bytesPerContainer = 64;
+const bytesPerMember = 64;
+const bytesPerEntry = 8;
+
 /** Whether what begins here is a list, and the value of a member of that name. */
 function isNamed(text: string, at: number, name: string): boolean {
   if (text.charCodeAt(at) !== openList) return false;

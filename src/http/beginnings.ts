@@ -1,8 +1,7 @@
 /** The beginnings of earlier bodies, up to the end of the last element of their lists, found by their bytes. */
-import type { JsonShape } from "../core/json-shape.ts";
+import { type JsonShape, toPartBytes } from "../core/json-shape.ts";
 import { createKept } from "../core/kept.ts";
 import type { Ask } from "../core/turn.ts";
-import { toPartBytes } from "./parse.ts";
 
 export interface Beginnings {
   /** Shorter bodies are not remembered: parsing them anew takes no longer. */

@@ -1,7 +1,7 @@
 /** Parses a body's text; refuses it if it is not JSON, is nested too deeply, or has too many parts. */
 import { isUtf8 } from "node:buffer";
 import { GatewayError } from "../core/errors.ts";
-import { type JsonShape, type ListShape, lookThrough } from "../core/json-shape.ts";
+import { addShapes, type JsonShape, type ListShape, lookThrough, toPartBytes } from "../core/json-shape.ts";
 import { findJsonError } from "./json.ts";
 import type { HttpLimits } from "./settings.ts";
 
@@ -32,11 +32,8 @@ function startsWithMark(bytes: Buffer): boolean {
 
 /** Each takes memory, however short its text; real requests have far fewer. */
 const maxContainers = 1_000_000;
-const bytesPerContainer = 64;
 /** Each has a name, and parsing two million names blocks everybody else for seconds. */
 const maxMembers = 500_000;
-const bytesPerMember = 64;
-const bytesPerEntry = 8;
 
 /**
  * What is in a text, and in its list of that name. The text need not be JSON: only parsing it will tell. `before` is
@@ -55,20 +52,6 @@ export function checkText(
   if (shape.containers > maxContainers) throw tooMany(maxContainers, "objects and lists");
   if (shape.members > maxMembers) throw tooMany(maxMembers, "members of objects");
   return shape;
-}
-
-export function addShapes(one: JsonShape, other: JsonShape): JsonShape {
-  return {
-    depth: Math.max(one.depth, other.depth),
-    containers: one.containers + other.containers,
-    members: one.members + other.members,
-    commas: one.commas + other.commas,
-  };
-}
-
-/** The memory that the parts of a text will take. */
-export function toPartBytes({ containers, members, commas }: JsonShape): number {
-  return containers * bytesPerContainer + members * bytesPerMember + commas * bytesPerEntry;
 }
 
 export function parseJson(text: string): unknown {

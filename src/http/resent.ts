@@ -4,12 +4,12 @@
  */
 import { isUtf8 } from "node:buffer";
 import { randomUUID } from "node:crypto";
-import type { ListShape } from "../core/json-shape.ts";
+import { addShapes, type ListShape, toPartBytes } from "../core/json-shape.ts";
 import type { Earlier } from "../core/ports.ts";
 import type { Ask } from "../core/turn.ts";
 import type { Beginning, Beginnings, Sender } from "./beginnings.ts";
 import { toHeldBytes } from "./held.ts";
-import { addShapes, checkText, decode, parseBody, parseJson, type ParseLimits, toPartBytes } from "./parse.ts";
+import { checkText, decode, parseBody, parseJson, type ParseLimits } from "./parse.ts";
 
 export interface ReadBody {
   readonly value: unknown;

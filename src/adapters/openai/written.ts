@@ -1,7 +1,7 @@
 /** Conversations as they were last sent: what was sent before is not written again. */
 import { randomUUID } from "node:crypto";
 import type { Item } from "../../core/item.ts";
-import { lookThrough } from "../../core/json-shape.ts";
+import { lookThrough, toPartBytes } from "../../core/json-shape.ts";
 import { createKept } from "../../core/kept.ts";
 
 export interface Written {
@@ -109,7 +109,7 @@ function isOfModel(item: Item): boolean {
  */
 function bytesOf(items: readonly Item[]): number {
   const json = JSON.stringify(items);
-  return bytesOfText(json) + lookThrough(json, endless).containers * bytesPerContainer;
+  return bytesOfText(json) + toPartBytes(lookThrough(json, endless));
 }
 
 /** At most: a text takes one byte per character, or two if any is not ASCII. */
@@ -118,7 +118,6 @@ function bytesOfText(text: string): number {
 }
 
 const endless = { depth: Infinity, containers: Infinity, members: Infinity };
-const bytesPerContainer = 64;
 
 /** Stands for the list. Nobody else can know it, so it is nowhere else in a body. */
 const mark = randomUUID();
