@@ -22,7 +22,8 @@ export function createResponsesProtocol({ seal: sealOf }: { readonly seal: SealO
     parse(body, owner, earlier) {
       const seal = sealOf(owner);
       const { ask, echo } = readRequest(body, seal, earlier);
-      const isUnsettled = ask.compacts === true || ask.items.some((item) => mayOpenLater(item, seal));
+      const news = ask.items.slice(earlier?.items.length);
+      const isUnsettled = ask.compacts === true || news.some((item) => mayOpenLater(item, seal));
       return { ask, voice: createVoice(echo, seal), isUnsettled };
     },
     recall: (memo, owner, showsSeals) => recallVoice(memo, sealOf(owner), showsSeals),
