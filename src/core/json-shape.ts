@@ -22,7 +22,7 @@ export interface ListShape extends JsonShape {
 
 /**
  * What the text contains, counted until a limit is exceeded. The text may be anything, JSON or not. If the outermost
- * object has a list of that name, `list` is the last of them.
+ * object has a list of that name, or of one that ends the same after a quote, `list` is the last of them.
  */
 export function lookThrough(
   text: string,
