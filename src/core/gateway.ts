@@ -19,6 +19,7 @@ import { createLiveTurns, type LiveTurnsLimits } from "./live/live-turns.ts";
 import { findContinued, findPlace, type Requester } from "./place/place.ts";
 import type { About, Remark, Tell } from "./ports.ts";
 import { createQueue, leaveAll, type Queue } from "./place/queue.ts";
+import { createThreads } from "./place/threads.ts";
 import { createRecall, type Recall } from "./live/recall.ts";
 import { createSettling, isNamed, type PlacedTurn } from "./settling.ts";
 import { checkSize, type SizeLimits } from "./size.ts";
@@ -148,7 +149,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   const { adapter, store, limits, now, newSessionId, alwaysResends, observer } = parts;
   const chain = createChain(parts.digest);
   const queue = createQueue(() => limits().maxQueuedPerThread, store.peers);
-  const placing = { store, chain, queue, newSessionId, unstored: new Map(), alwaysResends };
+  const placing = { store, chain, queue, newSessionId, unstored: new Map(), threads: createThreads(), alwaysResends };
   const settlingParts = { store, chain, limits, now };
   /** All turns not over, whoever follows them. */
   const open = new Set<OpenTurn>();

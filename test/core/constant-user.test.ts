@@ -1,5 +1,6 @@
 /** Conversations that shared one constant `user` before any showed its history, and separate once they do. */
 import assert from "node:assert/strict";
+import { hash } from "node:crypto";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Item } from "../../src/core/item.ts";
@@ -14,22 +15,23 @@ const talk = (...texts: string[]): Item[] => texts.flatMap((text) => [user(text)
 
 const system = (content: string): Item => ({ type: "message", role: "system", content });
 
-/** Sends items under the constant `user`; returns what the model saw. */
+/** Sends items under the constant `user`, or another; returns what the model saw. */
 function createScene(
   alwaysResends = false,
   answer?: string,
   hintsAtTalk = false,
-): (items: readonly Item[], keep?: "no") => Promise<readonly Item[]> {
+  digest = (text: string) => hash("sha256", text),
+): (items: readonly Item[], keep?: "no", name?: string) => Promise<readonly Item[]> {
   const adapter = createScriptedAdapter(async function* ({ items }) {
     const last = items.at(-1);
     yield [{ type: "text", text: answer ?? `re: ${last?.type === "message" && String(last.content)}` }];
   });
   const newId = createIds(() => new Date());
-  const gateway = makeGateway({ adapter, store: createMemoryStore(), alwaysResends });
-  return async (items, keep) => {
+  const gateway = makeGateway({ adapter, store: createMemoryStore(), alwaysResends, digest });
+  return async (items, keep, name = "app") => {
     const ask = { model: "m", items, itemsParam: "messages", settings: { tools: [] }, stream: false } as const;
     const { signal } = new AbortController();
-    const caller = { turnId: newId("resp"), owner: "ann", hint: "user:app", hintsAtTalk, signal };
+    const caller = { turnId: newId("resp"), owner: "ann", hint: `user:${name}`, hintsAtTalk, signal };
     const { events } = await gateway.answer({ ...ask, keep: keep ?? "in-session" }, caller);
     await Array.fromAsync(events);
     return adapter.turns.at(-1)?.items ?? [];
@@ -164,4 +166,37 @@ test("short conversations that each send their history see only their own", asyn
     }),
     { numRuns: 200 },
   );
+});
+
+test("conversations that take turns under one `user` are not hashed again while they show the same objects", async () => {
+  let hashed = 0;
+  const say = createScene(false, undefined, false, (text) => {
+    hashed += 1;
+    return hash("sha256", text);
+  });
+  const conversations = ["one", "two"].map((name) => {
+    const texts = Array.from({ length: 30 }, (_, index) => `${name} ${index}`);
+    return { name, items: talk(...texts) };
+  });
+  for (const round of [1, 2, 3, 4]) {
+    for (const { name, items } of conversations) {
+      hashed = 0;
+      items.push(user(`${name} round ${round}`));
+      assert.deepEqual(await say(items), items);
+      if (round > 2) assert.ok(hashed < 10, `round ${round}: ${hashed} runs were hashed`);
+      items.push(assistant(`re: ${name} round ${round}`));
+    }
+  }
+});
+
+test("the same objects under another `user` are another conversation", async () => {
+  const say = createScene();
+  const items = talk("a", "b");
+  for (const [index, name] of ["ann", "bob", "ann", "bob"].entries()) {
+    const text = `${name} ${index}`;
+    const shown = [...items, user(text)];
+    assert.deepEqual(await say(shown, undefined, name), shown);
+    const later = [...shown, assistant(`re: ${text}`), user("later")];
+    assert.deepEqual(await say(later, undefined, name), later);
+  }
 });

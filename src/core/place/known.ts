@@ -1,6 +1,6 @@
 /**
- * How much of a shown history the session's current thread already has, found by comparing words: that costs a
- * twentieth of hashing them, and most callers show exactly what they have just heard.
+ * How much of a shown history a thread already has, found by comparing words: that costs a twentieth of hashing them,
+ * and most callers show exactly what they have just heard.
  */
 import type { Content, Item } from "../item.ts";
 import type { Path, Track } from "./path.ts";

@@ -9,6 +9,7 @@ import { noPath, type Path } from "./path.ts";
 import { type Run, toRuns } from "./runs.ts";
 import { callerVersionOf, extrasOf, divide, findAnswer, type Shown, steeringOf, withOwnIds } from "./shown.ts";
 import { isSameSteering } from "./steering.ts";
+import type { Threads } from "./threads.ts";
 
 export interface Match {
   readonly history: History;
@@ -29,6 +30,12 @@ export interface Match {
   readonly input: readonly Item[];
 }
 
+export interface MatchParts {
+  readonly store: SessionStore;
+  readonly chain: Chain;
+  readonly threads: Threads;
+}
+
 /** What is known of a session's callers. */
 export interface CallerHabits {
   /** The session's hint names one conversation. */
@@ -42,15 +49,14 @@ export interface CallerHabits {
  * the longest beginning that a turn ends with. Otherwise the caller's version stands alone.
  */
 export async function matchHistory(
-  store: SessionStore,
-  chain: Chain,
+  { store, chain, threads }: MatchParts,
   session: Session,
   shown: Shown,
   habits: CallerHabits,
 ): Promise<Match> {
   const step = await matchStep(store, session, shown);
   if (step !== undefined) return step;
-  const fromRoot = await matchFromRoot(store, chain, session, shown);
+  const fromRoot = await matchFromRoot({ store, chain, threads }, session, shown);
   if (fromRoot?.isWhole === true) return fromRoot;
   const tail = await matchTail(store, chain, session, shown, habits);
   return tail ?? fromRoot ?? foreign(shown);
@@ -62,16 +68,19 @@ function foreign(shown: Shown): Match {
 }
 
 async function matchFromRoot(
-  store: SessionStore,
-  chain: Chain,
+  { store, chain, threads }: MatchParts,
   session: Session,
   shown: Shown,
 ): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
-  const current = session.tip === undefined ? undefined : await store.recallPath(session.tip);
-  const known = current && findKnown(shown, current);
-  const found = known && (await meet(store, chain, session.id, shown, known, current));
-  // What is known may have been deleted meanwhile.
-  return found ?? meet(store, chain, session.id, shown, { length: 0, digest: session.id, start: undefined });
+  const tip = threads.likelyTip(session, shown);
+  const likely = tip === undefined ? undefined : await store.recallPath(tip);
+  const known = likely && findKnown(shown, likely);
+  const found =
+    (known && (await meet(store, chain, session.id, shown, known, likely))) ??
+    // What is known may have been deleted meanwhile.
+    (await meet(store, chain, session.id, shown, { length: 0, digest: session.id, start: undefined }));
+  if (found !== undefined) threads.add(shown, found.path);
+  return found;
 }
 
 /** Looks for the longest beginning that a turn of the session ends with, no shorter than what is known. */
@@ -81,7 +90,7 @@ async function meet(
   sessionId: string,
   shown: Shown,
   known: Beginning,
-  current?: Path,
+  likely?: Path,
 ): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
   const runs = runsBehind(shown, known.length);
   const digests = chain.follow(known.digest, runs);
@@ -99,7 +108,7 @@ async function meet(
   if (found === undefined) return undefined;
   const end = candidates[found.index]?.length ?? 0;
   const isWhole = found.index === 0;
-  const newest = found.id === current?.tip?.id ? current : await store.readPath(found.id);
+  const newest = found.id === likely?.tip?.id ? likely : await store.readPath(found.id);
   // It may have been deleted meanwhile.
   if (newest.tip?.id !== found.id) return undefined;
   const twin = await chooseTwin(store, sessionId, steeringOf(shown, known), { ...found, path: newest });
@@ -109,7 +118,7 @@ async function meet(
   const history = isWhole && !twin.hasChildren ? "matched" : "forked";
   const named = withOwnIds(shown, end, path);
   if (path.isAbridged) return { isWhole, history, path, ...callerVersionOf(named, end) };
-  const isVerbatim = path === current && known.length === shown.end && isPlain(shown, known, path);
+  const isVerbatim = path === likely && known.length === shown.end && isPlain(shown, known, path);
   const callerVersion = isVerbatim ? undefined : extrasOf(named, end, path);
   return { isWhole, history, path, isVerbatim, callerVersion, ...divide(named, end, known) };
 }

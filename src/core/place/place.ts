@@ -1,9 +1,8 @@
 /** Finds the node of the tree that a request continues, and takes its thread's turn. */
 import { withoutRepeat } from "./again.ts";
-import type { Chain } from "./chain.ts";
 import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
-import type { Match } from "./match.ts";
+import type { Match, MatchParts } from "./match.ts";
 import { noPath, type Path, readThread } from "./path.ts";
 import { leaveAll, type Queue } from "./queue.ts";
 import { continueSession, type UnstoredSession } from "./session.ts";
@@ -43,10 +42,8 @@ export interface Memory {
   keep(path: Path): void;
 }
 
-export interface PlaceParts {
-  readonly store: SessionStore;
+export interface PlaceParts extends MatchParts {
   readonly queue: Queue;
-  readonly chain: Chain;
   readonly newSessionId: () => string;
   /** Sessions just being begun, by owner and hint. */
   readonly unstored: Map<string, UnstoredSession>;

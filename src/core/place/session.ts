@@ -135,7 +135,7 @@ async function placeByHistory(search: SessionSearch, session: Session): Promise<
   const { parts, requester, hint, shown, alwaysResends } = search;
   if (shown.end === 0) return beginThread(shown, session, hint);
   const habits = { isOneTalk: requester.hintsAtTalk === true, showAll: alwaysResends };
-  const match = await matchHistory(parts.store, parts.chain, session, shown, habits);
+  const match = await matchHistory(parts, session, shown, habits);
   const resends = showsHistory(shown, requester, match);
   const move = { id: session.id, hint, expectedTip: session.tip, otherwise: "branch", resends } as const;
   return { ...match, showsAll: alwaysResends, session, move, by: "hint" };
