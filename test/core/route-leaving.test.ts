@@ -99,8 +99,18 @@ test("the error of an open breaker does not repeat what the upstream said about 
   const { error } = await receive(opened);
   assert.equal(
     error?.message,
-    "The adapter 'main' has failed too often, so its circuit breaker is open. Its last failure: adapter_error.",
+    "The adapter 'main' has failed too often, so its circuit breaker is open. Its last failure: adapter_error. Try again in a moment.",
   );
+});
+
+test("the error of an open breaker has the same words each second, so that the log does not repeat them", async () => {
+  const opened = open([lane("main", [{ fail: failure("adapter_error") }], { breaker: { failures: 1 } })]);
+  await receive(opened);
+  const before = (await receive(opened)).error;
+  opened.advance(2_500);
+  const later = (await receive(opened)).error;
+  assert.deepEqual([before?.retryAfterSeconds, later?.retryAfterSeconds], [10, 8]);
+  assert.equal(later?.message, before?.message);
 });
 
 test("a turn that fails after its retries counts once for its lane's breaker", async () => {

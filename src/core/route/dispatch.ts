@@ -107,10 +107,13 @@ function isAbout({ type }: Delta): boolean {
 }
 
 function breakerOpenError({ name }: Lane, { opensUntil = 0, code }: BreakerState, now: Date): GatewayError {
-  const message = `The adapter '${name}' has failed too often, so its circuit breaker is open.`;
-  return new GatewayError("overloaded", code === undefined ? message : `${message} Its last failure: ${code}.`, {
-    retryAfterSeconds: Math.max(1, Math.ceil((opensUntil - now.getTime()) / 1000)),
-  });
+  const failure = code === undefined ? "" : ` Its last failure: ${code}.`;
+  return new GatewayError(
+    "overloaded",
+    // Without the seconds: a lasting problem is logged again when its words change.
+    `The adapter '${name}' has failed too often, so its circuit breaker is open.${failure} Try again in a moment.`,
+    { retryAfterSeconds: Math.max(1, Math.ceil((opensUntil - now.getTime()) / 1000)) },
+  );
 }
 
 /** How long to wait before the lane is retried, if it should be. */
