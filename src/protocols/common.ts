@@ -1,5 +1,5 @@
 /** Reads what both dialects write alike: settings, options of a stream, functions, labels. */
-import type { FunctionTool, Settings } from "../core/turn.ts";
+import type { FunctionTool, Settings, Tool } from "../core/turn.ts";
 import {
   type Fields,
   pathOf,
@@ -39,6 +39,16 @@ export function readFunction(described: Fields): FunctionTool {
     description: readString(described, "description"),
     parameters: readObject(described, "parameters")?.values,
     strict: readBoolean(described, "strict"),
+  };
+}
+
+/** A custom tool as both dialects describe it. */
+export function readCustomTool(described: Fields): Tool {
+  return {
+    type: "custom",
+    name: requireShortName(described, "name"),
+    description: readString(described, "description"),
+    format: readObject(described, "format")?.values,
   };
 }
 

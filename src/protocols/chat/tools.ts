@@ -1,6 +1,6 @@
 /** Reads `tools` and `tool_choice`. */
 import type { Settings, Tool, ToolChoice } from "../../core/turn.ts";
-import { readFunction } from "../common.ts";
+import { readCustomTool, readFunction } from "../common.ts";
 import {
   type Fields,
   invalid,
@@ -9,10 +9,8 @@ import {
   readChoice,
   readObject,
   readObjects,
-  readString,
   requireName,
   requireObject,
-  requireShortName,
   requireString,
   toFields,
 } from "../fields.ts";
@@ -24,15 +22,7 @@ export function readTools(body: Fields): readonly Tool[] {
 function readTool(tool: Fields): Tool {
   const type = requireString(tool, "type");
   if (type === "function") return readFunction(requireObject(tool, "function"));
-  if (type === "custom") {
-    const described = requireObject(tool, "custom");
-    return {
-      type,
-      name: requireShortName(described, "name"),
-      description: readString(described, "description"),
-      format: readObject(described, "format")?.values,
-    };
-  }
+  if (type === "custom") return readCustomTool(requireObject(tool, "custom"));
   return { type: "other", extra: { dialect: "chat", fields: tool.values } };
 }
 

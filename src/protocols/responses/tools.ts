@@ -1,6 +1,6 @@
 /** Reads the tools of a create body. */
 import type { Tool } from "../../core/turn.ts";
-import { readFunction } from "../common.ts";
+import { readCustomTool, readFunction } from "../common.ts";
 import {
   type Fields,
   readBoolean,
@@ -34,13 +34,7 @@ function readTool(tool: Fields): Tool {
     case "function":
       return { ...readFunction(tool), ...readDeferred(tool) };
     case "custom":
-      return {
-        type: "custom",
-        name: requireShortName(tool, "name"),
-        description: readString(tool, "description"),
-        format: readObject(tool, "format")?.values,
-        ...readDeferred(tool),
-      };
+      return { ...readCustomTool(tool), ...readDeferred(tool) };
     case "namespace":
       return readNamespace(tool);
     case "tool_search":
