@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import { addShapes, type ListShape, toPartBytes } from "../core/json-shape.ts";
 import type { Earlier } from "../core/ports.ts";
 import type { Ask } from "../core/turn.ts";
+import { parseObject } from "../protocols/fields.ts";
 import type { Beginning, Beginnings, Sender } from "./beginnings.ts";
 import { toHeldBytes } from "./held.ts";
 import { checkText, decode, parseBody, parseJson, type ParseLimits } from "./parse.ts";
@@ -107,20 +108,12 @@ interface Divided {
 
 /** Parses a text with the mark instead of its first elements; undefined if it is not JSON, or another list counts. */
 function parseDivided(text: string, listName: string, known: readonly unknown[]): Divided | undefined {
-  const value = tryParse(text);
+  const value = parseObject(text);
   const list = value?.[listName];
   if (value === undefined || !Array.isArray(list) || list[0] !== mark) return undefined;
   const elements: readonly unknown[] = known.concat(list.slice(1));
   value[listName] = elements;
   return { value, elements };
-}
-
-function tryParse(text: string): Record<string, unknown> | undefined {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Between elements there may be blanks, but the next body may have other ones there. */

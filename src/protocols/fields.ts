@@ -174,6 +174,16 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** The object that a text is as JSON; undefined if it is anything else. */
+export function parseObject(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 export function wrongType(path: string, expected: string, value: unknown): GatewayError {
   return new GatewayError(
     "invalid_type",

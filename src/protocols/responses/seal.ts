@@ -1,7 +1,7 @@
 /** Seals what a caller carries from turn to turn but cannot read: an answer's reasoning, or a compaction. */
 import type { Compaction, Extra, Item } from "../../core/item.ts";
 import type { Reference } from "../../core/turn.ts";
-import { invalid, isObject } from "../fields.ts";
+import { invalid, isObject, parseObject } from "../fields.ts";
 
 /** Only the same owner can open what was sealed. */
 export type SealOf = (owner: string) => Seal;
@@ -62,13 +62,7 @@ export function openReasoning(
 function openFields({ sealed, path }: Brought, seal: Seal): Readonly<Record<string, unknown>> {
   const opened = seal.open(sealed);
   if (opened === undefined && seal.isOurs(sealed)) refuseSealed(path);
-  if (opened === undefined) return {};
-  try {
-    const value: unknown = JSON.parse(opened);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  return opened === undefined ? {} : (parseObject(opened) ?? {});
 }
 
 /** How an item is read depends on the keys that are known. */

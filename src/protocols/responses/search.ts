@@ -1,7 +1,7 @@
 /** Tool searches: the caller's are a call and an output like any other; those of a server are its own items. */
 import { describeFound } from "../../core/found.ts";
 import type { Extra, Item, ToolCall, ToolOutput } from "../../core/item.ts";
-import { type Fields, isObject, readString } from "../fields.ts";
+import { type Fields, parseObject, readString } from "../fields.ts";
 import { readOther } from "./other.ts";
 import { readBroughtTools, searchName } from "./tools.ts";
 
@@ -42,11 +42,5 @@ function callersId(item: Fields): string | undefined {
 
 /** An object, as on the wire; anything else stays as the model wrote it. */
 function toArguments(written: string): unknown {
-  if (written === "") return {};
-  try {
-    const value: unknown = JSON.parse(written);
-    return isObject(value) ? value : written;
-  } catch {
-    return written;
-  }
+  return written === "" ? {} : (parseObject(written) ?? written);
 }
