@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openKeyring } from "../src/keyring.ts";
-import { createMemoryStore } from "../src/stores/memory.ts";
+import { createMemoryStore } from "./stores/memory.ts";
 
 test("what another store sealed opens after its archive is imported and the keys are renewed, periodically or at once", async (context) => {
   context.mock.timers.enable({ apis: ["setInterval"] });

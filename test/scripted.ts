@@ -13,7 +13,7 @@ import { createIds } from "../src/ids.ts";
 import { createChatProtocol } from "../src/protocols/chat/index.ts";
 import { createResponsesProtocol } from "../src/protocols/responses/index.ts";
 import { createSeal } from "../src/seal.ts";
-import { createMemoryStore } from "../src/stores/memory.ts";
+import { createMemoryStore } from "./stores/memory.ts";
 import { endAfter } from "./gateway.ts";
 import { makeGateway } from "./making.ts";
 

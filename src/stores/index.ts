@@ -1,7 +1,6 @@
 /** Opens the store that a URL names. */
 import { isAbsolute } from "node:path";
 import type { SessionStore } from "../core/store.ts";
-import { createMemoryStore } from "./memory.ts";
 import { createSqliteStore } from "./sqlite.ts";
 
 /**
@@ -19,7 +18,7 @@ export async function openStore(url: string, warn?: Warn): Promise<SessionStore>
 type Warn = (message: string) => void;
 
 const schemes = new Map<string, (url: string, warn?: Warn) => SessionStore | Promise<SessionStore>>([
-  ["memory:", () => createMemoryStore()],
+  ["memory:", () => createSqliteStore({ file: ":memory:" })],
   ["sqlite:", openSqlite],
   ["redis:", openRedis],
   ["rediss:", openRedis],

@@ -1,4 +1,4 @@
-/** The rules that every store shares: when a commit's turns are kept, and what can be followed. */
+/** The rules that every store shares: when the turns of a commit are kept, and with what place. */
 import type { Commit, Session, StoredTurn } from "../core/store.ts";
 
 /** Keep the turns and move no tip, move their session's tip to the last, create their session, or keep nothing. */
@@ -45,9 +45,4 @@ export function toRemainingPlace(turn: StoredTurn, lookup: CommitLookup): Stored
 /** The turn's session, if it exists. */
 export function remainingSession({ session }: StoredTurn, lookup: CommitLookup): string | undefined {
   return session === undefined ? undefined : lookup.readSession(session)?.id;
-}
-
-/** Nothing follows a turn that is running, failed or cancelled: it is part of no thread. */
-export function isFollowable(status: StoredTurn["status"]): boolean {
-  return status === "completed" || status === "incomplete" || status === "shown";
 }

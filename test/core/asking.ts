@@ -4,7 +4,7 @@ import type { Event } from "../../src/core/event.ts";
 import type { Caller, Reply } from "../../src/core/gateway.ts";
 import type { Ask } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { makeGateway } from "../making.ts";
 import { createScriptedAdapter, say, type Script } from "../scripted.ts";
 

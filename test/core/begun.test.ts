@@ -4,7 +4,7 @@ import { suite, test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { SessionStore } from "../../src/core/store.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { say } from "../scripted.ts";
 import { codeOf, createSlow, drain, key, open } from "./asking.ts";
 import { createPeerStores } from "./peer-stores.ts";

@@ -9,7 +9,7 @@ import type { Item } from "../../src/core/item.ts";
 import type { Adapter } from "../../src/core/ports.ts";
 import type { Answer, Ask } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { makeGateway } from "../making.ts";
 import { createScriptedAdapter, say, type Script, usage } from "../scripted.ts";
 

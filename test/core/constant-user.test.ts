@@ -5,7 +5,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { Item } from "../../src/core/item.ts";
 import { createIds } from "../../src/ids.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { makeGateway } from "../making.ts";
 import { createScriptedAdapter } from "../scripted.ts";
 

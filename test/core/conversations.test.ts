@@ -6,7 +6,7 @@ import type { Item } from "../../src/core/item.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import type { Ask } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { makeGateway } from "../making.ts";
 import { createScriptedAdapter, say, type Script, type ScriptedAdapter, usage } from "../scripted.ts";
 

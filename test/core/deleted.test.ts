@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import type { Item } from "../../src/core/item.ts";
 import type { SessionStore } from "../../src/core/store.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { say, type Script } from "../scripted.ts";
 import { codeOf, drain, open } from "./asking.ts";
 

@@ -7,7 +7,7 @@ import type { SessionStore } from "../../src/core/store.ts";
 import type { Ask } from "../../src/core/turn.ts";
 import type { EndedTurn } from "../../src/core/observer.ts";
 import { createIds } from "../../src/ids.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { makeGateway } from "../making.ts";
 import { createScriptedAdapter, say, type Script, usage } from "../scripted.ts";
 import { codeOf, createSlow, drain, key } from "./asking.ts";

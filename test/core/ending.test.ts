@@ -7,7 +7,7 @@ import { createChain } from "../../src/core/place/chain.ts";
 import { matchStep, matchTail } from "../../src/core/place/ending.ts";
 import { extend, toPath } from "../../src/core/place/path.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });

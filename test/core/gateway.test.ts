@@ -10,7 +10,7 @@ import type { Memory } from "../../src/core/place/place.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import type { Answer, Ask } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { createScriptedAdapter, type Script, type ScriptedAdapter } from "../scripted.ts";
 import { makeGateway } from "../making.ts";
 import { makeTurn } from "../stores/making.ts";

@@ -7,7 +7,7 @@ import type { Event } from "../../src/core/event.ts";
 import type { Gateway } from "../../src/core/gateway.ts";
 import { interrupted } from "../../src/core/frame/replay.ts";
 import type { Ask } from "../../src/core/turn.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { say, type Script } from "../scripted.ts";
 import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
 

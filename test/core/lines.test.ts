@@ -5,7 +5,7 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import { callerLeft, GatewayError } from "../../src/core/errors.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { SessionStore } from "../../src/core/store.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { say } from "../scripted.ts";
 import { codeOf, drain, open } from "./asking.ts";
 

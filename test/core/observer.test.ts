@@ -6,7 +6,7 @@ import type { Adapter } from "../../src/core/ports.ts";
 import { createModelNames } from "../../src/core/route/models.ts";
 import { createRoute, type Lane } from "../../src/core/route/route.ts";
 import type { Attempt, Observer } from "../../src/core/observer.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { makeGateway } from "../making.ts";
 import { createScriptedAdapter, say, usage } from "../scripted.ts";
 import { failure, gone, lane, toTurn } from "./route-lanes.ts";

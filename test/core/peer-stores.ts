@@ -4,7 +4,7 @@ import type { Event } from "../../src/core/event.ts";
 import type { Peers } from "../../src/core/peers.ts";
 import { createQueue } from "../../src/core/place/queue.ts";
 import type { SessionStore } from "../../src/core/store.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 
 export interface PeerStore {
   readonly store: ReturnType<typeof createMemoryStore>;

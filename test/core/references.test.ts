@@ -4,7 +4,7 @@ import { resolveReferences } from "../../src/core/conversation/references.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import type { Reference } from "../../src/core/turn.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { makeTurn } from "../stores/making.ts";
 import { createSlow, drain, open } from "./asking.ts";
 

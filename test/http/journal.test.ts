@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
 import { createJournal } from "../../src/http/journal.ts";
 import { openPortico, type PorticoSettings } from "../../src/index.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { authorization, type Box, createBox, say, token, usage } from "../scripted.ts";
 import { dial } from "./websocket-client.ts";
 

@@ -7,7 +7,7 @@ import { GatewayError } from "../../src/core/errors.ts";
 import { readMetrics } from "../../src/console/prometheus.js";
 import { summarise, totalOf } from "../../src/console/summary.js";
 import { createMetrics, type MetricSources } from "../../src/http/metrics.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { startGateway, token as forTurns } from "../gateway.ts";
 import { authorization, createBox, say, toToken, token } from "../scripted.ts";
 import { dial } from "./websocket-client.ts";

@@ -11,7 +11,7 @@ import { createMetrics } from "../../src/http/metrics.ts";
 import type { Operator } from "../../src/http/operator.ts";
 import type { HttpLimits } from "../../src/http/settings.ts";
 import { createIds } from "../../src/ids.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { decide, toToken } from "../scripted.ts";
 import { standStill } from "../still.ts";
 import { everyItem, keepBelow, keepThread, makeTurn, toCreate } from "../stores/making.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Peers } from "../../src/core/peers.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { createPeerStores } from "../core/peer-stores.ts";
 import { authorization, type Box, type BoxOptions, createBox, say, type Script, toToken, token } from "../scripted.ts";
 

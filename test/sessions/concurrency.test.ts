@@ -5,7 +5,7 @@ import type { Gateway } from "../../src/core/gateway.ts";
 import { type Item, textOf } from "../../src/core/item.ts";
 import type { Adapter, History } from "../../src/core/ports.ts";
 import type { Answer } from "../../src/core/turn.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { makeGateway } from "../making.ts";
 import { createRandom } from "../random.ts";
 

@@ -1,6 +1,6 @@
 /** Random histories on a separate thread: the test runner tracks every promise, which takes a third of the time. */
 import { parentPort } from "node:worker_threads";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { createPeerStores } from "../core/peer-stores.ts";
 import { checkHistories } from "./histories.ts";
 import type { Counts, Site } from "./world.ts";

@@ -4,7 +4,7 @@ import { suite, test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
 import type { Ask } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { makeGateway } from "../making.ts";
 import { createScriptedAdapter, say } from "../scripted.ts";
 

@@ -7,7 +7,7 @@ import type { Item } from "../../src/core/item.ts";
 import type { Adapter, History } from "../../src/core/ports.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import type { Answer, Turn } from "../../src/core/turn.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import {
   type Client,
   createClients,

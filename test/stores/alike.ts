@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { SessionStore } from "../../src/core/store.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "./memory.ts";
 import { lookAround } from "./alike-reading.ts";
 import { stepKinds } from "./alike-steps.ts";
 import { owners, toChance, type World } from "./alike-world.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Content, Part } from "../../src/core/item.ts";
 import type { ArchiveRecord, SessionStore, StoredTurn } from "../../src/core/store.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "./memory.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import type { It } from "./contract-said.ts";
 import {

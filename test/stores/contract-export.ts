@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import type { ArchiveRecord, SessionStore, StoredTurn } from "../../src/core/store.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "./memory.ts";
 import type { It } from "./contract-said.ts";
 import { gather, keepBelow, keepSession, keepThread, makeTurn, replay, toMove } from "./making.ts";
 

@@ -1,7 +1,7 @@
 /** What every store must report to its operator about sessionless turns, and about the owners of sessions. */
 import assert from "node:assert/strict";
 import type { ArchiveRecord, SessionStore } from "../../src/core/store.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "./memory.ts";
 import type { It } from "./contract-said.ts";
 import {
   gather,

@@ -5,12 +5,18 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { openStore } from "../../src/stores/index.ts";
 import { cannotOpen } from "../../src/stores/redis/trouble.ts";
-import { cannotOpen as cannotOpenFile } from "../../src/stores/sqlite/database.ts";
+import { cannotOpen as cannotOpenFile, openDatabase } from "../../src/stores/sqlite/database.ts";
 
 test("memory: opens a store that needs no file", async () => {
   const store = await openStore("memory:");
   await store.check();
   await store.close();
+});
+
+test("memory: keeps what a query buffers in memory too", () => {
+  const database = openDatabase(":memory:");
+  assert.equal(database.prepare("PRAGMA temp_store").get()?.["temp_store"], 2);
+  database.close();
 });
 
 test("sqlite: with an absolute path opens a store in that file", async () => {

@@ -10,7 +10,7 @@ import { openConnection } from "../../src/stores/redis/connection.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../src/stores/redis.ts";
 import { findFreePort } from "../gateway.ts";
 import { standStill } from "../still.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "./memory.ts";
 import {
   fullTold,
   gather,

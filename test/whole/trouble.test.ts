@@ -14,7 +14,7 @@ import type { Worker } from "node:worker_threads";
 import { writeArchive } from "../../src/archive/write.ts";
 import type { Item } from "../../src/core/item.ts";
 import { openPortico } from "../../src/index.ts";
-import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createMemoryStore } from "../stores/memory.ts";
 import { compiled } from "../compiled.ts";
 import { findFreePort, makeFolder, startGateway, token } from "../gateway.ts";
 import { makeTurn } from "../stores/making.ts";

@@ -14,7 +14,8 @@ export function openDatabase(file: string): DatabaseSync {
     if (file !== ":memory:") prepareFile(file);
     const database = new DatabaseSync(file, { timeout: openingMs, enableForeignKeyConstraints: true });
     try {
-      if (file === ":memory:") database.exec(beginning);
+      // What queries buffer stays in memory, too.
+      if (file === ":memory:") database.exec(`${beginning}; PRAGMA temp_store = MEMORY`);
       database.exec(settings);
       migrate(database);
       database.exec(`PRAGMA busy_timeout = ${busyMs}`);

@@ -1,6 +1,6 @@
 /** Faults are tried on a separate thread: the test runner tracks every promise, which takes half of the time. */
 import { parentPort, workerData } from "node:worker_threads";
-import { createMemoryStore } from "../../../src/stores/memory.ts";
+import { createMemoryStore } from "../../stores/memory.ts";
 import { findEach, findPairs } from "./run.ts";
 
 export interface Work {

@@ -1,10 +1,10 @@
 /** What the memory store holds, with the indexes that find it. */
 import { randomBytes } from "node:crypto";
-import type { Conversation, StoredKey, Session, StoredTurn } from "../../core/store.ts";
-import { createKeyedHash } from "../hash.ts";
-import { createPaths, withoutTold } from "../paths.ts";
-import { storeClosed } from "../refusals.ts";
-import { type CommitLookup, isFollowable } from "../verdict.ts";
+import type { Conversation, StoredKey, Session, StoredTurn } from "../../../src/core/store.ts";
+import { createKeyedHash } from "../../../src/stores/hash.ts";
+import { createPaths, withoutTold } from "../../../src/stores/paths.ts";
+import { storeClosed } from "../../../src/stores/refusals.ts";
+import type { CommitLookup } from "../../../src/stores/verdict.ts";
 
 export interface StoredSession extends Conversation {
   /** The hint's keyed hash, in base64url. */
@@ -116,6 +116,11 @@ function listsOf({ status, session, parent, digest, exchange }: StoredTurn): rea
   if (digest !== undefined) names.push(["digest", session, digest]);
   if (exchange !== undefined) names.push(["exchange", session, exchange]);
   return names;
+}
+
+/** Nothing follows a turn that is running, failed or cancelled: it is part of no thread. */
+export function isFollowable(status: StoredTurn["status"]): boolean {
+  return status === "completed" || status === "incomplete" || status === "shown";
 }
 
 const none: ReadonlySet<string> = new Set();

@@ -1,7 +1,7 @@
 /** What the memory store keeps outside of sessions, as the operator sees it: trees, each named by its root. */
-import type { Archive, SessionSummary, StoredTurn } from "../../core/store.ts";
-import { beginningOf } from "../beginning.ts";
-import { noSessionless } from "../refusals.ts";
+import type { Archive, SessionSummary, StoredTurn } from "../../../src/core/store.ts";
+import { beginningOf } from "./beginning.ts";
+import { noSessionless } from "../../../src/stores/refusals.ts";
 import type { Tables } from "./tables.ts";
 
 interface Sessionless extends Pick<Archive, "listSessionless"> {

@@ -1,5 +1,5 @@
 /** The memory store's sessions as conversations that callers name. */
-import type { Conversations } from "../../core/store.ts";
+import type { Conversations } from "../../../src/core/store.ts";
 import type { Tables } from "./tables.ts";
 
 export function createConversations(tables: Tables): Conversations {

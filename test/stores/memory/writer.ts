@@ -1,10 +1,10 @@
 /** Adds turns to the memory store, and removes them. */
-import { shownSuffix } from "../../core/conversation/address.ts";
-import { toAbandoned } from "../../core/frame/replay.ts";
-import type { Commit, IdempotencyKey, TurnWriter, PruneRules, StoredTurn } from "../../core/store.ts";
-import { type CommitLookup, isFollowable, judge, remainingSession, toRemainingPlace } from "../verdict.ts";
+import { shownSuffix } from "../../../src/core/conversation/address.ts";
+import { toAbandoned } from "../../../src/core/frame/replay.ts";
+import type { Commit, IdempotencyKey, TurnWriter, PruneRules, StoredTurn } from "../../../src/core/store.ts";
+import { type CommitLookup, judge, remainingSession, toRemainingPlace } from "../../../src/stores/verdict.ts";
 import { createSessionless } from "./sessionless.ts";
-import type { StoredSession, Tables } from "./tables.ts";
+import { isFollowable, type StoredSession, type Tables } from "./tables.ts";
 
 export function createTurnWriter(tables: Tables, lookup: CommitLookup): TurnWriter {
   const { turns, sessions, keys, now, checkOpen } = tables;

@@ -1,5 +1,5 @@
-/** Keeps turns in this process's memory: fast, and gone with it. */
-import type { SessionStore } from "../core/store.ts";
+/** A store of plain maps: other stores are compared with it, and tests of the core need no more. */
+import type { SessionStore } from "../../src/core/store.ts";
 import { createArchive } from "./memory/archive.ts";
 import { createConversations } from "./memory/conversations.ts";
 import { createTurnWriter } from "./memory/writer.ts";

@@ -1,8 +1,8 @@
 /** The operator's view of the memory store. */
 import { randomBytes } from "node:crypto";
-import type { Archive, ArchiveRecord, StoredTurn, ImportResult } from "../../core/store.ts";
-import { beginningOf } from "../beginning.ts";
-import { brokenArchive, checkPlace, mixedOwners, noSession, otherKey } from "../refusals.ts";
+import type { Archive, ArchiveRecord, StoredTurn, ImportResult } from "../../../src/core/store.ts";
+import { beginningOf } from "./beginning.ts";
+import { brokenArchive, checkPlace, mixedOwners, noSession, otherKey } from "../../../src/stores/refusals.ts";
 import { createSessionless } from "./sessionless.ts";
 import type { StoredSession, Tables } from "./tables.ts";
 

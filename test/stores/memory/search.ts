@@ -1,8 +1,8 @@
 /** Finds a request's place in the memory store. */
-import { noPath, type Path } from "../../core/place/path.ts";
-import { maxExaminedTwins, maxTwins, type PathTurn, type Search } from "../../core/store.ts";
-import { withoutTold } from "../paths.ts";
-import type { CommitLookup } from "../verdict.ts";
+import { noPath, type Path } from "../../../src/core/place/path.ts";
+import { maxExaminedTwins, maxTwins, type PathTurn, type Search } from "../../../src/core/store.ts";
+import { withoutTold } from "../../../src/stores/paths.ts";
+import type { CommitLookup } from "../../../src/stores/verdict.ts";
 import type { Tables } from "./tables.ts";
 
 export function createSearch(tables: Tables, lookup: CommitLookup): Search {
