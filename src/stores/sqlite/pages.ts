@@ -20,9 +20,10 @@ export type FindPage = (page: Pick<SessionPage, "owner" | "limit">, place?: Acti
 export type Reading = Pick<Access, "prepare" | "read">;
 
 /** Only the hour is indexed, so the sessions of an hour must all be compared: a bounded number at a time. */
-export function createFindPage({ prepare, read }: Reading, first: "newest" | "idlest"): FindPage {
+export function createFindPage({ prepare, read }: Reading, first: keyof typeof directions): FindPage {
   const direction = directions[first];
-  const { start, end, compareTimes } = direction;
+  const start = direction.sign * Number.MAX_SAFE_INTEGER;
+  const end = -start;
   const ofAll = prepareHours(prepare, direction, "sessions_by_activity", "");
   const ofOwner = prepareHours(prepare, direction, "sessions_by_owner", ofTheOwner);
 
@@ -48,7 +49,8 @@ export function createFindPage({ prepare, read }: Reading, first: "newest" | "id
         const bounds = { updated, behind, worstUpdated: worst.updated, worst: worst.number };
         const rest = { ...part, ...bounds, end: next?.number ?? end, limit: room };
         const found = read(() => compare.all(rest)) as unknown as Activity[];
-        best = [...best, ...found].toSorted(compareTimes).slice(0, room);
+        const known = [...best, ...found].toSorted((one, other) => direction.sign * byTime(one, other));
+        best = known.slice(0, room);
         number = next?.number;
         if (number !== undefined) await letOthersGo();
       }
@@ -90,37 +92,13 @@ export function byTime(one: Activity, other: Activity): number {
   return other.active - one.active || other.updated - one.updated || other.number - one.number;
 }
 
-interface Direction {
-  readonly start: number;
-  readonly end: number;
-  /** What is behind a value, and what is before it. */
-  readonly behind: "<" | ">";
-  readonly before: "<" | ">";
-  readonly order: "DESC" | "ASC";
-  readonly nearest: "max" | "min";
-  readonly compareTimes: (one: Activity, other: Activity) => number;
-}
+/** Which way an order goes: `sign` is that of its start, `behind` and `before` compare with a place in it. */
+const directions = {
+  newest: { sign: 1, behind: "<", before: ">", order: "DESC", nearest: "max" },
+  idlest: { sign: -1, behind: ">", before: "<", order: "ASC", nearest: "min" },
+} as const;
 
-const directions: Readonly<Record<"newest" | "idlest", Direction>> = {
-  newest: {
-    start: Number.MAX_SAFE_INTEGER,
-    end: Number.MIN_SAFE_INTEGER,
-    behind: "<",
-    before: ">",
-    order: "DESC",
-    nearest: "max",
-    compareTimes: byTime,
-  },
-  idlest: {
-    start: Number.MIN_SAFE_INTEGER,
-    end: Number.MAX_SAFE_INTEGER,
-    behind: ">",
-    before: "<",
-    order: "ASC",
-    nearest: "min",
-    compareTimes: (one, other) => byTime(other, one),
-  },
-};
+type Direction = (typeof directions)[keyof typeof directions];
 
 /** An index on the hour has the sessions of each by their numbers, which grow with time as their activity mostly does. */
 function prepareHours(
