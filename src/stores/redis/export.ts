@@ -15,17 +15,21 @@ export function createExport(access: Access, readPath: Search["readPath"]): Arch
   async function* exportAll(): AsyncGenerator<ArchiveRecord> {
     const lastSession = await readCount();
     yield await readStore();
-    yield* exportSessions(lastSession);
+    const sessions = new Set<string>();
+    yield* exportSessions(lastSession, sessions);
     // Counted after the sessions were read, so that every exported tip is among the turns.
     const last = await readCount();
-    yield* exportTurns(last, (from) => read(scripts.exportTurns, from, String(last), String(lastSession), maxBytes));
+    for await (const record of exportTurns(last, (from) => read(scripts.exportTurns, from, String(last), maxBytes))) {
+      const { session } = record.turn;
+      if (session === undefined || sessions.has(session)) yield record;
+    }
   }
 
   async function* exportSession(id: string): AsyncGenerator<ArchiveRecord> {
     if ((await send("EXISTS", key(`s:${id}`))) !== 1) throw noSession(id);
     yield await readStore();
-    const found = toList(await send("HMGET", key(`s:${id}`), ...sessionFields));
-    if (found[0] !== null) yield toRecord([...found, id]);
+    const session = await readSession(id);
+    if (session !== undefined) yield session;
     const last = await readCount();
     yield* exportTurns(last, (from) => read(scripts.exportTurnsOf, id, from, String(last), maxBytes));
   }
@@ -59,19 +63,37 @@ export function createExport(access: Access, readPath: Search["readPath"]): Arch
     return { type: "store", hintKey: String(hintKey), sealKeys };
   }
 
-  async function* exportSessions(last: number): AsyncGenerator<ArchiveRecord> {
-    const told = new Set<string>();
+  /** Puts their ids into `told`: Redis names all that exist throughout, in no order, and some of them twice. */
+  async function* exportSessions(last: number, told: Set<string>): AsyncGenerator<ArchiveRecord> {
     let place = "0";
     do {
-      const [next, page] = toList(await read(scripts.exportSessions, place, pageSize));
-      for (const session of toList(page)) {
-        const [number, id] = toList(session).slice(-2);
-        if (Number(number) > last || told.has(String(id))) continue;
-        told.add(String(id));
-        yield toRecord(session);
+      const [next, page] = toList(await send("ZSCAN", key("active"), place, "COUNT", pageSize));
+      const ids = toTexts(page).filter((_, index) => index % 2 === 0);
+      for (const session of await Promise.all(ids.map((id) => readSession(id, last)))) {
+        if (session === undefined || told.has(session.id)) continue;
+        told.add(session.id);
+        yield session;
       }
       place = String(next);
     } while (place !== "0");
+  }
+
+  /** Undefined if it is gone, or came after this arrival number. */
+  async function readSession(id: string, last = Infinity): Promise<RecordOf<"session"> | undefined> {
+    const found = toList(await send("HMGET", key(`s:${id}`), ...sessionFields));
+    const [owner, hint, tip, resends, metadata, created, updated, number] = found;
+    if (owner === null || Number(number) > last) return undefined;
+    return {
+      type: "session",
+      id,
+      owner: String(owner),
+      hint: toText(hint),
+      tip: toText(tip),
+      resends: toText(resends) !== undefined,
+      metadata: JSON.parse(toText(metadata) ?? "{}"),
+      createdAt: new Date(Number(created)),
+      updatedAt: new Date(Number(updated)),
+    };
   }
 
   return async function* exportRecords(wanted) {
@@ -82,7 +104,10 @@ export function createExport(access: Access, readPath: Search["readPath"]): Arch
 }
 
 /** `readFrom` reads a page of turns from an arrival number on, and where to continue: there again if none is left. */
-async function* exportTurns(last: number, readFrom: (number: string) => Promise<Reply>): AsyncGenerator<ArchiveRecord> {
+async function* exportTurns(
+  last: number,
+  readFrom: (number: string) => Promise<Reply>,
+): AsyncGenerator<RecordOf<"turn">> {
   for (let number = 0; number <= last;) {
     const [next, page] = toList(await readFrom(String(number)));
     for (const turn of toList(page)) yield { type: "turn", turn: readTurn(turn) };
@@ -103,17 +128,4 @@ const pageSize = "100";
 const maxBytes = "4000000";
 const sessionFields = ["owner", "hint", "tip", "resends", "metadata", "created", "updated", "number"];
 
-function toRecord(reply: Reply): ArchiveRecord {
-  const [owner, hint, tip, resends, metadata, created, updated, , id] = toList(reply);
-  return {
-    type: "session",
-    id: String(id),
-    owner: String(owner),
-    hint: toText(hint),
-    tip: toText(tip),
-    resends: toText(resends) !== undefined,
-    metadata: JSON.parse(toText(metadata) ?? "{}"),
-    createdAt: new Date(Number(created)),
-    updatedAt: new Date(Number(updated)),
-  };
-}
+type RecordOf<Type extends ArchiveRecord["type"]> = Extract<ArchiveRecord, { readonly type: Type }>;

@@ -115,48 +115,22 @@ for at = 1, math.min(#named, limit) do add(named[at][2]) end
 return page
 `);
 
-/** A page of sessions, and where to continue: all that exist throughout, in no order, and some of them twice. */
-export const exportSessions = look(String.raw`
-local page = {}
-local place, found = unpack(call('ZSCAN', P .. 'active', ARGV[1], 'COUNT', ARGV[2]))
-for at = 1, #found, 2 do
-  local id = found[at]
-  local session = call('HMGET', sessionKey(id), 'owner', 'hint', 'tip', 'resends', 'metadata', 'created', 'updated', 'number')
-  session[9] = id
-  page[#page + 1] = session
-end
-return { place, page }
-`);
-
-/** A page of turns by arrival number, of sessions that are not younger than a number; and where to continue. */
+/** A page of turns by arrival number, and where to continue. */
 export const exportTurns = look(String.raw`
-local number, last, lastSession, maxBytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local page, bytes, sessions, look = {}, 0, {}, 0
-local function isWanted(turn)
-  local session = turn[SESSION]
-  if session == '' then return true end
-  if sessions[session] == nil then
-    sessions[session] = tonumber(call('HGET', sessionKey(session), 'number') or lastSession + 1) <= lastSession
-  end
-  return sessions[session]
-end
+local number, last, maxBytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local page, bytes, look, bucket = {}, 0, 0, nil
 while number <= last and #page < 32 and bytes < maxBytes and look < 1000 do
-  local bucket = {}
-  local found = call('HGETALL', orderKey(number))
-  for at = 1, #found, 2 do bucket[tonumber(found[at])] = found[at + 1] end
-  look = look + 1
-  local nextBucket = (math.floor(number / 100) + 1) * 100
-  while number < nextBucket and number <= last and #page < 32 and bytes < maxBytes do
-    local id = bucket[number]
-    if id then
-      local turn = tellTurn(id)
-      if isWanted(cjson.decode(turn[2])) then
-        bytes = bytes + #turn[3] + #turn[4]
-        page[#page + 1] = turn
-      end
-    end
-    number = number + 1
+  if not bucket or number % 100 == 0 then
+    bucket, look = {}, look + 1
+    local found = call('HGETALL', orderKey(number))
+    for at = 1, #found, 2 do bucket[tonumber(found[at])] = found[at + 1] end
   end
+  local turn = bucket[number] and tellTurn(bucket[number])
+  if turn then
+    page[#page + 1] = turn
+    bytes = bytes + #turn[3] + #turn[4]
+  end
+  number = number + 1
 end
 return { number, page }
 `);
