@@ -20,21 +20,6 @@ export function createArchive(access: Access, readPath: Search["readPath"]): Omi
     });
   }
 
-  async function measureSessionless(
-    roots: readonly string[],
-    owner: string,
-    limit: number,
-  ): Promise<readonly SessionSummary[]> {
-    const found: SessionSummary[] = [];
-    for (let rest = roots; rest.length > 0 && found.length < limit;) {
-      const wanted = String(limit - found.length);
-      const [looked, page] = toList(await read(scripts.measureSessionless, owner, wanted, ...rest));
-      for (const tree of toList(page)) found.push(await measureRest(toSummary(tree), toTexts(toList(tree)[6])));
-      rest = rest.slice(Number(looked));
-    }
-    return found;
-  }
-
   async function measureRest(tree: SessionSummary, rest: readonly string[]): Promise<SessionSummary> {
     let { turns, updatedAt } = tree;
     for await (const { ids, newest } of walkSessionless(access, "", rest)) {
@@ -55,11 +40,12 @@ export function createArchive(access: Access, readPath: Search["readPath"]): Omi
       const rank = after === undefined ? -1 : await send("ZREVRANK", key("loose"), after);
       if (rank === null) throw noSessionless(after ?? "");
       const found: SessionSummary[] = [];
-      for (let start = Number(rank) + 1; found.length < limit; start += sessionlessPage) {
-        const range = [start, start + sessionlessPage - 1].map(String);
-        const roots = toTexts(await send("ZREVRANGE", key("loose"), ...range));
-        if (roots.length === 0) break;
-        found.push(...(await measureSessionless(roots, owner, limit - found.length)));
+      let place: Reply = Number(rank) + 1;
+      while (place !== null && found.length < limit) {
+        const room = String(limit - found.length);
+        const [next = null, page] = toList(await read(scripts.listSessionless, owner, String(place), room));
+        for (const tree of toList(page)) found.push(await measureRest(toSummary(tree), toTexts(toList(tree)[6])));
+        place = next;
       }
       return found;
     },
@@ -69,8 +55,6 @@ export function createArchive(access: Access, readPath: Search["readPath"]): Omi
     },
   };
 }
-
-const sessionlessPage = 100;
 
 function toSummary(reply: Reply): SessionSummary {
   const [owner, created, updated, turns, id, words] = toList(reply);

@@ -31,24 +31,25 @@ return walk(ids, ARGV[1])
 `);
 
 /**
- * How lists show trees, given their roots, of everybody or of one owner: at most a number of them, and no more once
- * enough turns were walked; of a large one, where to continue. Also returns how many roots were examined.
+ * How lists show trees, youngest root first, from a place on, of everybody or of one owner: at most a number of them,
+ * and no more once enough turns were walked; of a large one, where to continue. Also returns the next place, if any.
  */
-export const measureSessionless = look(String.raw`
+export const listSessionless = look(String.raw`
 ${firstWords}
 ${walk}
-local page, looked, walked = {}, 0, 0
-for at = 3, #ARGV do
-  if #page >= tonumber(ARGV[2]) or walked >= 200 then break end
-  local id, turn = ARGV[at], readTurn(ARGV[at])
-  if turn and (ARGV[1] == '' or turn[OWNER] == ARGV[1]) then
+local owner, place, limit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local page, walked = {}, 0
+for _, id in ipairs(call('ZREVRANGE', P .. 'loose', place, place + 99)) do
+  if #page >= limit or walked >= 200 then break end
+  local turn = readTurn(id)
+  if turn and (owner == '' or turn[OWNER] == owner) then
     local seen, rest, newest = unpack(walk({ id }, ''))
     page[#page + 1] = { turn[OWNER], turn[CREATED], newest, #seen, id, firstWords(id), rest }
     walked = walked + #seen
   end
-  looked = looked + 1
+  place = place + 1
 end
-return { looked, page }
+return { place < call('ZCARD', P .. 'loose') and place, page }
 `);
 
 /** Deletes turns; their children then follow the first named, or nothing. Returns the change count and changed ids. */
