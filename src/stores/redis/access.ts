@@ -4,7 +4,7 @@ import { createKeyedHash } from "../hash.ts";
 import type { Outcome } from "../check.ts";
 import { type Recent, createRecent } from "../recent.ts";
 import { storeClosed } from "../refusals.ts";
-import { type Address, toKeyPrefix } from "./address.ts";
+import type { Address } from "./address.ts";
 import type { Connection } from "./connection.ts";
 import type { Lease } from "./lease.ts";
 import type { Reply, Script } from "./script.ts";
@@ -72,7 +72,6 @@ export async function createAccess(
 ): Promise<Access> {
   const recent = createRecent(maxRecentSize);
   const outcome: Outcome = {};
-  const prefix = toKeyPrefix(address);
   let open = true;
   let resetAt = -Infinity;
   const prepare = (...names: readonly string[]) => prepareStore(read, address.shown, names);
@@ -109,7 +108,7 @@ export async function createAccess(
     now,
     recent,
     outcome,
-    key: (name) => `${prefix}${name}`,
+    key: (name) => `${address.keyPrefix}${name}`,
     prepare: readKeys,
     async readSeal() {
       const [, seal = ""] = await prepare("secret:seal");

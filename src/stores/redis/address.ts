@@ -7,8 +7,11 @@ export interface Address {
   readonly username: string | undefined;
   readonly password: string | undefined;
   readonly database: number;
-  /** Begins every key, so that several stores can share one database. */
-  readonly prefix: string;
+  /**
+   * Begins every key, so that several stores can share one database. In braces, so that all keys of a store are in one
+   * slot of a cluster.
+   */
+  readonly keyPrefix: string;
   /** How many replicas must have a turn before it is acknowledged. */
   readonly replicas: number;
   /** To be shown: without the password. */
@@ -42,15 +45,10 @@ export function readAddress(url: string): Address {
     username: decode(username),
     password: decode(password),
     database: Number(database),
-    prefix,
+    keyPrefix: `{${prefix}}:`,
     replicas: Number(replicas),
     shown: prefix === usualPrefix ? shown : `${shown}?prefix=${prefix}`,
   };
-}
-
-/** Braces, so that all keys of a store are in one slot of a cluster. */
-export function toKeyPrefix({ prefix }: Address): string {
-  return `{${prefix}}:`;
 }
 
 export function nameOf({ host, port }: Place): string {

@@ -1,6 +1,6 @@
 /** The connection to Redis: commands and scripts with a deadline, no offline queue, and automatic reconnection. */
 import { setTimeout as wait } from "node:timers/promises";
-import { type Address, toKeyPrefix } from "./address.ts";
+import type { Address } from "./address.ts";
 import { loadClients, toPauseMs } from "./client.ts";
 import type { ExchangeOptions } from "./exchange.ts";
 import { type Link, createLink } from "./link.ts";
@@ -47,7 +47,6 @@ export interface ConnectionOptions extends Omit<ExchangeOptions, "replicas"> {
 /** Throws the cause if Redis cannot be reached in time, or refuses. */
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
   const { address, scripts, timeoutMs, openingMs, copyingMs } = options;
-  const key = toKeyPrefix(address);
   const makeClient = await loadClients(address);
   const subscriber = createSubscriber(makeClient);
   let onReconnect: (() => void) | undefined;
@@ -65,10 +64,10 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 
   async function evaluate({ sha, text }: Script, args: readonly string[], isDurable: boolean): Promise<Reply> {
     try {
-      return await link.send(["EVALSHA", sha, "1", key, ...args], isDurable);
+      return await link.send(["EVALSHA", sha, "1", address.keyPrefix, ...args], isDurable);
     } catch (thrown) {
       if (codeOf(thrown) !== "NOSCRIPT") throw thrown;
-      return link.send(["EVAL", text, "1", key, ...args], isDurable);
+      return link.send(["EVAL", text, "1", address.keyPrefix, ...args], isDurable);
     }
   }
 

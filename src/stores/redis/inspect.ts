@@ -1,5 +1,5 @@
 /** Inspects what is at the URL of a Redis store without changing it. */
-import { readAddress, toKeyPrefix } from "./address.ts";
+import { readAddress } from "./address.ts";
 import { openConnection } from "./connection.ts";
 import { findLosses } from "./durability.ts";
 import { newestVersion } from "./schema.ts";
@@ -25,7 +25,7 @@ export async function inspectRedis(url: string): Promise<Inspection> {
     const connection = await openConnection({ address, scripts: [], ...times });
     try {
       const send = (...command: readonly string[]) => connection.send(command);
-      const version = await send("GET", `${toKeyPrefix(address)}version`);
+      const version = await send("GET", `${address.keyPrefix}version`);
       const losses = await findLosses(send, address);
       return { shown, version: version === null ? undefined : String(version), newest: newestVersion, losses };
     } finally {

@@ -5,7 +5,7 @@
  * used: it follows ASK, so while a slot is being moved, a script would run where only a part of the store is.
  */
 import { GatewayError, messageOf } from "../../core/errors.ts";
-import { type Address, type Place, nameOf, toKeyPrefix } from "./address.ts";
+import { type Address, type Place, nameOf } from "./address.ts";
 import type { Client, MakeClient } from "./client.ts";
 import { createDeadline } from "./deadline.ts";
 import { type Reply, toList } from "./script.ts";
@@ -25,7 +25,7 @@ export interface Found {
 
 /** `timeoutMs` is how long a server may be silent. */
 export function createServers(address: Address, makeClient: MakeClient, timeoutMs: number): Servers {
-  const key = `${toKeyPrefix(address)}version`;
+  const key = `${address.keyPrefix}version`;
   /** All nodes of the cluster, as the last one asked knew them. */
   let nodes: readonly Place[] = [];
   let latest: Place | undefined;
