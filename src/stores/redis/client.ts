@@ -4,10 +4,8 @@ import type { Address, Place } from "./address.ts";
 
 export type Client = ReturnType<typeof makeModel>;
 
-export type MakeClient = (place: Place, reconnect?: Reconnect) => Client;
-
-/** How long to wait before the next attempt; without it, a client that loses its server is finished. */
-type Reconnect = (attempts: number) => number;
+/** A client that loses its server is finished, unless it `reconnects`. */
+export type MakeClient = (place: Place, reconnects?: boolean) => Client;
 
 /** Loads the library, which is not needed before. */
 export async function loadClients(address: Address): Promise<MakeClient> {
@@ -15,11 +13,11 @@ export async function loadClients(address: Address): Promise<MakeClient> {
   const model = makeModel(await import("@redis/client"), address);
   model.destroy();
   const tls = address.tls && { tls: true as const };
-  return ({ host, port }, reconnect) => {
+  return ({ host, port }, reconnects = false) => {
     const left = new AbortController();
     const { signal } = left;
     // Its own timeout would also run while the event loop is blocked.
-    const timeouts = { connectTimeout: 0, reconnectStrategy: reconnect ?? (false as const) };
+    const timeouts = { connectTimeout: 0, reconnectStrategy: reconnects && toPauseMs };
     const client = model.duplicate({ socket: { host, port, signal, ...timeouts, ...tls } });
     // Left while connecting, it would continue until the system gives up.
     client.on("end", () => left.abort());

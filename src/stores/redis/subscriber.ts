@@ -1,6 +1,6 @@
 /** Listens to channels on a separate connection, which reconnects by itself. */
 import type { Place } from "./address.ts";
-import { type Client, type MakeClient, toPauseMs } from "./client.ts";
+import type { Client, MakeClient } from "./client.ts";
 
 export interface Subscriber {
   /** From now on. What is published without a connection is missed. */
@@ -24,7 +24,7 @@ export function createSubscriber(makeClient: MakeClient): Subscriber {
   async function open(): Promise<void> {
     if (listeners === undefined || place === undefined) return;
     client?.destroy();
-    const made = makeClient(place, toPauseMs);
+    const made = makeClient(place, true);
     client = made;
     try {
       await made.connect();
