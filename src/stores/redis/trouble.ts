@@ -1,5 +1,5 @@
 /** Says why Redis cannot be used now, and what helps. */
-import { GatewayError } from "../../core/errors.ts";
+import { GatewayError, messageOf } from "../../core/errors.ts";
 import { unavailable } from "../refusals.ts";
 
 /** Throws our scripts' refusals as they are, all else as errors that the store's callers know. */
@@ -43,16 +43,10 @@ export function cannotOpen(thrown: unknown, shown: string): GatewayError {
   if (thrown instanceof GatewayError && thrown.cause === undefined) return thrown;
   const cause = thrown instanceof GatewayError ? thrown.cause : thrown;
   const passing = passingTroubles.get(codeOf(cause));
-  if (passing !== undefined) {
-    const message = `The session store ${shown} cannot be opened: ${passing}. Try again in a moment.`;
-    return new GatewayError("store_unavailable", message, { cause });
-  }
-  const reason = cause instanceof Error ? cause.message.trim().replace(/\.$/, "") : String(cause);
-  return new GatewayError(
-    "store_unavailable",
-    `The session store ${shown} cannot be opened: ${reason}. ${toRemedy(cause)} (gateway.sessions.store).`,
-    { cause },
-  );
+  const reason = passing ?? messageOf(cause).trim().replace(/\.$/, "");
+  const remedy = passing === undefined ? `${toRemedy(cause)} (gateway.sessions.store)` : "Try again in a moment";
+  const message = `The session store ${shown} cannot be opened: ${reason}. ${remedy}.`;
+  return new GatewayError("store_unavailable", message, { cause });
 }
 
 function toRemedy(cause: unknown): string {
