@@ -12,7 +12,7 @@ import { type TurnParts, toParts } from "./turn.ts";
 export function createImport(access: Access): Archive["importRecords"] {
   async function importStaged(staging: Staging, done: Done): Promise<void> {
     // What is being deleted would otherwise count as existing.
-    while (!(await removeMarkedTurns(access, "", maxRemoved)).isNone);
+    while ((await removeMarkedTurns(access, "", maxRemoved)) !== undefined);
     let isSameKey = false;
     let sealKeys: Row = [];
     for (const { type, rows } of toBatches(staging.read())) {
@@ -87,7 +87,7 @@ export function createImport(access: Access): Archive["importRecords"] {
     for (const ids of inParts(turns.toReversed(), maxRemoved)) await access.write(scripts.removeBelow, ["", ...ids]);
     for (const ids of inParts(sessions, maxRemoved)) await access.write(scripts.markSessions, ids);
     if (keyBefore !== undefined) await access.write(scripts.takeKey, [keyBefore]);
-    while (!(await removeMarkedTurns(access, "", maxRemoved)).isNone);
+    while ((await removeMarkedTurns(access, "", maxRemoved)) !== undefined);
   }
 
   return async (records) => {

@@ -35,8 +35,7 @@ export function createDeletion(access: Access): Pick<TurnWriter, "deleteTurn" | 
       if (changes === null) return false;
       access.noteChange(changes);
       try {
-        for (let isGone = false; !isGone;)
-          isGone = (await removeMarkedTurns(access, sessionId, maxRemovedTurns)).isGone;
+        while ((await removeMarkedTurns(access, sessionId, maxRemovedTurns)) === maxRemovedTurns);
       } catch (thrown) {
         throw notAllGone(thrown);
       }
@@ -48,16 +47,15 @@ export function createDeletion(access: Access): Pick<TurnWriter, "deleteTurn" | 
 /** How many turns one script deletes: a pause of some milliseconds. */
 const maxRemovedTurns = 200;
 
-/** Deletes at most `limit` turns of a session marked as deleted, or of any such; with the last of them the session. */
-export async function removeMarkedTurns(
-  access: Access,
-  sessionId: string,
-  limit: number,
-): Promise<{ readonly turns: number; readonly isGone: boolean; readonly isNone: boolean }> {
-  const [turns, isGone, changes] = toList(await access.write(scripts.removeMarkedTurns, [sessionId, String(limit)]));
-  if (turns === undefined) return { turns: 0, isGone: true, isNone: true };
+/**
+ * Deletes at most `limit` turns of a session marked as deleted, or of any such. Returns how many: fewer if the session
+ * is gone as well, and undefined if none is marked.
+ */
+export async function removeMarkedTurns(access: Access, sessionId: string, limit: number): Promise<number | undefined> {
+  const [turns, changes] = toList(await access.write(scripts.removeMarkedTurns, [sessionId, String(limit)]));
+  if (turns === undefined) return undefined;
   access.noteChange(changes);
-  return { turns: Number(turns), isGone: isGone === 1, isNone: false };
+  return Number(turns);
 }
 
 /** Deletes what the rules no longer keep: a bounded number at a time, the oldest first. */
@@ -68,11 +66,12 @@ export function createPrune(access: Access): (rules: PruneRules) => Promise<Prun
 
   async function removeMarked(spent: Spent): Promise<void> {
     while (spent.budget > 0) {
-      const { turns, isGone, isNone } = await removeMarkedTurns(access, "", Math.ceil(spent.budget));
-      if (isNone) return;
+      const limit = Math.ceil(spent.budget);
+      const turns = await removeMarkedTurns(access, "", limit);
+      if (turns === undefined) return;
       spent.turns += turns;
       spent.budget -= turns + 1;
-      if (isGone) spent.sessions += 1;
+      if (turns < limit) spent.sessions += 1;
     }
   }
 

@@ -34,7 +34,7 @@ doom(ARGV[3])
 return call('INCR', P .. 'changes')
 `);
 
-/** Returns how many turns went, whether the session is gone, and the count of changes. */
+/** Returns how many turns went, and the count of changes: with fewer than the limit, the session is gone as well. */
 export const removeMarkedTurns = release(String.raw`
 local id = ARGV[2] ~= '' and ARGV[2] or call('SRANDMEMBER', P .. 'doomed')
 if not id then return false end
@@ -45,9 +45,8 @@ for _, list in ipairs({ 'sb:', 'st:' }) do
   for _, number in ipairs(numbers) do removeTurn(idOf(number), '', {}) end
   count = count + #numbers
 end
-local isGone = count < limit
-if isGone then call('SREM', P .. 'doomed', id) end
-return { count, isGone and 1 or 0, call('INCR', P .. 'changes') }
+if count < limit then call('SREM', P .. 'doomed', id) end
+return { count, call('INCR', P .. 'changes') }
 `);
 
 /** What running turns continue stays: what any gateway has told. */
