@@ -52,14 +52,13 @@ export function createImport(access: Access): Archive["importRecords"] {
   }
 
   async function addSessions(rows: readonly Row[], isSameKey: boolean, done: Done): Promise<void> {
-    const args = rows.flatMap((row) => row.slice(0, sessionWidth));
-    const [added, isOtherKey] = toList(await access.write(scripts.addSessions, [isSameKey ? "1" : "", ...args]));
+    const args = [isSameKey ? "1" : "", ...rows.flat()];
+    const [added, isOtherKey] = toList(await access.write(scripts.addSessions, args));
     const isNew = new Set(toTexts(added));
     done.sessions.push(...isNew);
-    for (const row of rows) {
-      // An existing session may be from an import that died before this step; one with a tip keeps it.
-      const [id = "", owner = "", hint = "", tip = ""] = [...row.slice(0, 3), row[sessionWidth]];
+    for (const [id = "", owner = "", hint = "", tip = ""] of rows) {
       done.sessionsRead.add(id);
+      // An existing session may be from an import that died before this step; one with a tip keeps it.
       if (tip !== "") (isNew.has(id) ? done.newTips : done.otherTips).push([id, tip]);
       if (hint !== "" && isSameKey) done.hints.push([id, owner, hint]);
     }
@@ -138,9 +137,6 @@ const maxRemoved = 200;
 /** How many tips or hints one script sets. */
 const maxSmall = 1_000;
 
-/** How many arguments of its script a session takes; its tip follows them. */
-const sessionWidth = 7;
-
 type Row = readonly string[];
 
 interface Batch {
@@ -174,5 +170,5 @@ function toStaged(record: ArchiveRecord): TurnParts | readonly string[] {
   if (record.type === "turn") return toParts(record.turn);
   const { id, owner, hint = "", tip = "", resends, metadata, createdAt, updatedAt } = record;
   const times = [String(createdAt.getTime()), String(updatedAt.getTime())];
-  return [id, owner, hint, resends ? "1" : "", JSON.stringify(metadata), ...times, tip];
+  return [id, owner, hint, tip, resends ? "1" : "", JSON.stringify(metadata), ...times];
 }

@@ -8,8 +8,8 @@ import { grow, release, write } from "../script.ts";
 export const addSessions = grow(String.raw`
 local isSameKey = ARGV[2] == '1'
 local added = {}
-for at = 3, #ARGV, 7 do
-  local id, owner, hint, resends, metadata, created, updated = unpack(ARGV, at, at + 6)
+for at = 3, #ARGV, 8 do
+  local id, owner, hint, _, resends, metadata, created, updated = unpack(ARGV, at, at + 7)
   if not isTaken(id) then
     if hint ~= '' and not isSameKey then return { added, 1 } end
     if hint ~= '' and call('HEXISTS', P .. 'hints', hint) == 1 then hint = '' end
