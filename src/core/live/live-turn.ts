@@ -28,7 +28,7 @@ export interface LiveTurn extends Pick<Caller, "owner" | "turnId" | "memo"> {
   /** Aborted when it is cancelled. */
   readonly signal: AbortSignal;
   /** Calls this when it ends, with how it ended, if it was not found elsewhere: to release what it has acquired. */
-  atEnd(release: Release | undefined): void;
+  atEnd(release: ((end: End | undefined) => void) | undefined): void;
 }
 
 export type LiveTurnKind = "background" | "keyed";
@@ -41,7 +41,6 @@ interface Progress {
   readonly items: readonly OutputItem[];
 }
 
-type Release = (end: End | undefined) => void;
 type End = Omit<EndedTurn, "turnId" | "owner">;
 
 /** A turn that anyone may follow, wherever it runs or ran. */
@@ -86,7 +85,8 @@ export function startLiveTurn(
   const controller = new AbortController();
   const log = createLog(limits, now);
   controller.signal.addEventListener("abort", log.cancel);
-  const releases: Release[] = [];
+  /** All are called, newest first, even if one throws, which nobody awaits. */
+  const releases = new DisposableStack();
   const items: OutputItem[] = [];
   let progress: Progress = { status: "queued", input: [], items };
   let end: End | undefined;
@@ -94,6 +94,8 @@ export function startLiveTurn(
   const placing = Promise.withResolvers<Followable>();
   placing.promise.catch(() => {}); // followers get it; there may be none
   const ending = Promise.withResolvers<void>();
+  // Called last, whatever failed: a turn that never ended would keep the gateway from closing.
+  releases.defer(ending.resolve);
 
   async function run(begin: BeginLiveTurn): Promise<void> {
     let about: About | undefined;
@@ -109,18 +111,7 @@ export function startLiveTurn(
       over(about, { failure });
       log.end(failure);
     }
-    releaseAll();
-  }
-
-  /** Even if one throws, which nobody awaits: a turn that never ended would keep the gateway from closing. */
-  function releaseAll(): void {
-    const release = releases.shift();
-    if (release === undefined) return ending.resolve();
-    try {
-      release(end);
-    } finally {
-      releaseAll();
-    }
+    releases.dispose();
   }
 
   async function pull({ about, events, input }: Begun): Promise<void> {
@@ -171,7 +162,7 @@ export function startLiveTurn(
     cancel: (reason) => controller.abort(reason),
     signal: controller.signal,
     atEnd(release) {
-      if (release !== undefined) releases.push(release);
+      if (release !== undefined) releases.defer(() => release(end));
     },
   };
   void run(begin);
