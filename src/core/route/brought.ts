@@ -1,5 +1,5 @@
 /** What the items of a turn bring along, for an adapter that does not know such items; others find it in them. */
-import { type Dialect, type Item, type OtherItem, typeOf } from "../item.ts";
+import { type Dialect, type OtherItem, typeOf } from "../item.ts";
 import type { Settings, Tool, Turn } from "../turn.ts";
 
 /** The settings as changed by items; these apply only to requests in the items' own dialect. */
@@ -15,10 +15,17 @@ export function updatedSettings({ settings, items }: Turn, speaks: (dialect: Dia
 
 /** The request's tools, then those that its items bring; the newest definition of a name wins. */
 export function offeredTools({ settings, items }: Turn, speaks: (dialect: Dialect) => boolean): readonly Tool[] {
+  const { native } = settings;
+  const brought: Tool[] = [];
+  for (const item of items) {
+    if ((item.type !== "other" && item.type !== "tool-output") || item.tools === undefined) continue;
+    const { tools, extra } = item;
+    if (extra === undefined || speaks(extra.dialect)) continue;
+    // A caller that uses another dialect than the item's does not know its tools, and could not answer a call.
+    if (native !== undefined && native.dialect !== extra.dialect) continue;
+    for (const tool of tools) brought.push(tool);
+  }
   const given = speaks("responses") ? settings.tools : withoutDeferred(settings.tools);
-  // Long conversations mostly bring none, and every turn searches them.
-  if (!items.some(bringsTools)) return given;
-  const brought = items.flatMap((item) => broughtBy(item, settings, speaks));
   return brought.length === 0 ? given : renew(given, brought);
 }
 
@@ -33,21 +40,9 @@ function withoutDeferred(tools: readonly Tool[]): readonly Tool[] {
   });
 }
 
-function bringsTools(item: Item): boolean {
-  return (item.type === "other" || item.type === "tool-output") && item.tools !== undefined;
-}
-
 /** A tool's name; for a tool that only its dialect knows its type, unless its dialect says more. */
 export function nameOf(tool: Tool): string {
   return tool.type === "other" ? (tool.name ?? typeOf(tool.extra)) : tool.name;
-}
-
-/** A caller that uses another dialect than the item's does not know its tools, and could not answer a call. */
-function broughtBy(item: Item, { native }: Settings, speaks: (dialect: Dialect) => boolean): readonly Tool[] {
-  if (item.type !== "other" && item.type !== "tool-output") return [];
-  const { tools, extra } = item;
-  if (tools === undefined || extra === undefined || speaks(extra.dialect)) return [];
-  return native === undefined || native.dialect === extra.dialect ? tools : [];
 }
 
 /** Each stays where its name first stood, so that what a model reads changes little. */
