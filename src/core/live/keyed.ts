@@ -83,7 +83,7 @@ export function createKeyed(parts: KeyedParts): Keyed {
     const resolved = await resolve(ask, { owner, signal });
     const early = ask.background === true ? await describeUnplaced(parts, resolved, caller) : undefined;
     if (early !== undefined) liveTurns.toBackground(live);
-    else if (isOnlyInMemory(ask) || !remoteTurns.hasPeers) {
+    else if (isOnlyInMemory(ask) || store.peers === undefined) {
       const { about, events } = await begin(resolved, { ...caller, signal });
       return { about, events, input: resolved.items };
     }

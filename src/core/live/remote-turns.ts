@@ -21,8 +21,6 @@ import type { SessionStore, StoredTurn } from "../store.ts";
 import type { Ask } from "../turn.ts";
 
 export interface RemoteTurns {
-  /** Other gateways may want to follow a turn that runs here. */
-  readonly hasPeers: boolean;
   /** Announces that a turn runs here, until the function is called. */
   announce(turnId: string, signal: AbortSignal): Promise<(() => void) | undefined>;
   /** Publishes what it says to the others. They learn its end from the store. */
@@ -88,7 +86,6 @@ export function createRemoteTurns({ store, now }: RemoteTurnsParts): RemoteTurns
   }
 
   return {
-    hasPeers: peers !== undefined,
     announce: async (turnId, signal) => peers?.enter(nameOfRun(turnId), signal),
     publish(turnId, events) {
       const published = events.filter(({ type }) => type !== "turn-end");
