@@ -1,8 +1,7 @@
 /** Makes the stored form of a turn, and says why one was not stored. */
 import type { Chain, Marks } from "./place/chain.ts";
 import { shownSuffix } from "./conversation/address.ts";
-import { GatewayError, toGatewayError } from "./errors.ts";
-import type { Event } from "./event.ts";
+import { GatewayError } from "./errors.ts";
 import { type Item, isSteering } from "./item.ts";
 import { mergeSteering } from "./place/force.ts";
 import { extend, itemsOf, type Path, surplusOf } from "./place/path.ts";
@@ -10,9 +9,8 @@ import { noConversation, noPrevious, type Place } from "./place/place.ts";
 import { rejoin } from "./place/shown.ts";
 import { isSameSteering } from "./place/steering.ts";
 import type { About } from "./ports.ts";
-import { failedTurn } from "./frame/frame.ts";
 import { toStoredFailure } from "./frame/replay.ts";
-import type { Commit, IdempotencyKey, SessionStore, StoredTurn, Told } from "./store.ts";
+import type { Commit, SessionStore, StoredTurn, Told } from "./store.ts";
 import type { Answer } from "./turn.ts";
 
 /** What is known of a turn besides its place and answer. */
@@ -144,36 +142,6 @@ export async function storeUnthreaded(
   // Checked last: what is stored before its session is deleted goes with it.
   const isGone = session !== undefined && (await store.readSession(session.id)) === undefined;
   if (isGone) await store.deleteTurn(lone.owner, lone.id);
-}
-
-/** Stores a turn as running. If the store fails now, it may have kept the turn, and nobody else would ever end it. */
-export async function beginUnthreaded(
-  store: Pick<SessionStore, "begin" | "end">,
-  turnRecord: TurnRecord,
-  input: readonly Item[],
-  key: IdempotencyKey | undefined,
-  now: () => Date,
-): Promise<void> {
-  try {
-    await store.begin(toUnthreadedTurn(turnRecord, input, undefined), key);
-  } catch (thrown) {
-    await endFailed(store, turnRecord, input, toGatewayError(thrown), now());
-    throw thrown;
-  }
-}
-
-/** Ends a turn that is stored as running and failed before its first word; returns the events that say so. */
-export async function endFailed(
-  store: Pick<SessionStore, "end">,
-  turnRecord: TurnRecord,
-  input: readonly Item[],
-  failure: GatewayError,
-  endedAt: Date,
-): Promise<readonly Event[]> {
-  const events = failedTurn(failure, endedAt);
-  // If the store fails now and later too, the turn stays running, and is reported as interrupted.
-  await store.end(toUnthreadedTurn(turnRecord, input, events[1].answer)).catch(() => false);
-  return events;
 }
 
 /** What the turn continues is gone, or something else was said after it while the turn ran. */

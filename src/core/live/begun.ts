@@ -2,14 +2,15 @@
  * Turns that the store knows as running: in the background, or with a key that other gateways know too. They are
  * reported as failed rather than lost.
  */
-import { toGatewayError } from "../errors.ts";
+import { type GatewayError, toGatewayError } from "../errors.ts";
 import type { Event, Events } from "../event.ts";
+import { failedTurn } from "../frame/frame.ts";
 import type { BeginTurn, Caller, Reply } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import { findContinued, placedBy } from "../place/place.ts";
 import { type About, unplaced } from "../ports.ts";
 import type { SessionStore } from "../store.ts";
-import { beginUnthreaded, endFailed, type TurnRecord } from "../turn-record.ts";
+import { toUnthreadedTurn, type TurnRecord } from "../turn-record.ts";
 import type { Ask } from "../turn.ts";
 import { truncationOf } from "../window/fit.ts";
 import { isPublishable, type RemoteTurns } from "./remote-turns.ts";
@@ -44,10 +45,12 @@ export function createBeginStored({ store, remoteTurns, begin, now }: BeginStore
     const about = early ?? (await beginning).about;
     const turnRecord = { owner, about, memo, background, isReplayable: true };
     try {
-      await beginUnthreaded(store, turnRecord, input, key, now);
+      await store.begin(toUnthreadedTurn(turnRecord, input, undefined), key);
     } catch (thrown) {
-      // It may still wait, and nobody else would cancel it.
-      live.cancel(toGatewayError(thrown));
+      const failure = toGatewayError(thrown);
+      // The store may have kept it, and it may still wait: nobody else would end or cancel it.
+      await endFailed(turnRecord, input, failure);
+      live.cancel(failure);
       await beginning.then(({ events }) => events.return()).catch(() => {});
       throw thrown;
     }
@@ -84,11 +87,23 @@ export function createBeginStored({ store, remoteTurns, begin, now }: BeginStore
     } catch (thrown) {
       Object.assign(about, reply?.about);
       const failure = toGatewayError(signal.aborted ? signal.reason : thrown);
-      const events = await endFailed(store, turnRecord, ask.items, failure, now());
+      const events = await endFailed(turnRecord, ask.items, failure);
       // Whoever was told that it is queued already has a stream.
       if (!background) throw failure;
       yield events;
     }
+  }
+
+  /** Ends a turn that is stored as running and failed before its first word; returns the events that say so. */
+  async function endFailed(
+    turnRecord: TurnRecord,
+    input: readonly Item[],
+    failure: GatewayError,
+  ): Promise<readonly Event[]> {
+    const events = failedTurn(failure, now());
+    // If the store fails now and later too, the turn stays running, and is reported as interrupted.
+    await store.end(toUnthreadedTurn(turnRecord, input, events[1].answer)).catch(() => false);
+    return events;
   }
 
   return beginStored;
