@@ -3,12 +3,13 @@ import { callerLeft, GatewayError, toGatewayError } from "./errors.ts";
 import type { Ending } from "./frame/frame.ts";
 import type { Caller, GatewayParts } from "./gateway.ts";
 import { type Item, isSteering } from "./item.ts";
-import { storeUnthreaded, type TurnRecord, toCommit, toTurn, whyNotStored } from "./turn-record.ts";
+import { type TurnRecord, toCommit, toTurn, toUnthreadedTurn } from "./turn-record.ts";
 import type { Chain } from "./place/chain.ts";
 import { extend } from "./place/path.ts";
-import type { Place } from "./place/place.ts";
+import { noConversation, noPrevious, type Place } from "./place/place.ts";
 import { rejoin } from "./place/shown.ts";
-import type { Ask } from "./turn.ts";
+import type { SessionStore } from "./store.ts";
+import type { Answer, Ask } from "./turn.ts";
 
 /** A turn that has its place. */
 export interface PlacedTurn {
@@ -60,7 +61,7 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
       // A caller that was told the turn's id may retrieve it, even if no thread continues from it.
       if (!isBegun && !isNamed(turn)) return;
       // If the store fails now and later too, a turn stored as running stays so, and is reported as interrupted.
-      await storeUnthreaded(store, turnRecord, place, told, isBegun).catch(() => {});
+      await storeUnthreaded(store, turn, told).catch(() => {});
     },
     // If the turn was cancelled, the reason says more than the error it caused.
     explain: (thrown) => nameParam(ask, toGatewayError(signal.aborted ? signal.reason : thrown)),
@@ -81,6 +82,34 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
 /** Callers may refer to it and its items later. */
 export function isNamed({ isStored, caller }: Pick<PlacedTurn, "isStored" | "caller">): boolean {
   return isStored && caller.memo !== undefined;
+}
+
+/** What the turn continues is gone, or something else was said after it while the turn ran. */
+async function whyNotStored(store: SessionStore, { by, session, path }: Place): Promise<GatewayError> {
+  const meanwhile = "was deleted while this turn ran, so the turn was not stored";
+  if (by === "conversation" && session !== undefined && (await store.readSession(session.id)) === undefined) {
+    return noConversation(session.id, meanwhile);
+  }
+  const previous = path.tip;
+  if (by === "response" && previous && (await store.findTurn(previous.owner, previous.id)) === undefined) {
+    return noPrevious(previous.id, meanwhile);
+  }
+  return new GatewayError(
+    "session_busy",
+    "The session changed while this turn ran, so the turn was not stored. Send it again.",
+    { retryAfterSeconds: 1 },
+  );
+}
+
+/** Stores a failed or cancelled turn. Nothing stays of one whose session was deleted meanwhile. */
+async function storeUnthreaded(store: SessionStore, turn: PlacedTurn, answer: Answer): Promise<void> {
+  const { session, base, input } = turn.place;
+  const lone = toUnthreadedTurn(turn.turnRecord, rejoin(base, input, isSteering), answer);
+  if (turn.isBegun) await store.end(lone);
+  else await store.begin(lone);
+  // Checked last: what is stored before its session is deleted goes with it.
+  const isGone = session !== undefined && (await store.readSession(session.id)) === undefined;
+  if (isGone) await store.deleteTurn(lone.owner, lone.id);
 }
 
 /** An adapter knows which part it refuses, and the request where that part stands. */

@@ -1,16 +1,14 @@
-/** Makes the stored form of a turn, and says why one was not stored. */
+/** Makes the stored form of a turn. */
 import type { Chain, Marks } from "./place/chain.ts";
 import { shownSuffix } from "./conversation/address.ts";
-import { GatewayError } from "./errors.ts";
 import { type Item, isSteering } from "./item.ts";
 import { mergeSteering } from "./place/force.ts";
 import { extend, itemsOf, type Path, surplusOf } from "./place/path.ts";
-import { noConversation, noPrevious, type Place } from "./place/place.ts";
-import { rejoin } from "./place/shown.ts";
+import type { Place } from "./place/place.ts";
 import { isSameSteering } from "./place/steering.ts";
 import type { About } from "./ports.ts";
 import { toStoredFailure } from "./frame/replay.ts";
-import type { Commit, SessionStore, StoredTurn, Told } from "./store.ts";
+import type { Commit, StoredTurn, Told } from "./store.ts";
 import type { Answer } from "./turn.ts";
 
 /** What is known of a turn besides its place and answer. */
@@ -123,42 +121,6 @@ export function toUnthreadedTurn(
     told: { ...toTold(turnRecord, answer), ...(about.session !== undefined && { session: about.session }) },
     ...unmarked,
   };
-}
-
-/**
- * Stores a failed or cancelled turn; `begun`: it is stored as running. Nothing stays of one whose session was deleted
- * meanwhile.
- */
-export async function storeUnthreaded(
-  store: Pick<SessionStore, "readSession" | "begin" | "end" | "deleteTurn">,
-  turnRecord: TurnRecord,
-  { session, base, input }: Place,
-  answer: Answer,
-  begun: boolean,
-): Promise<void> {
-  const lone = toUnthreadedTurn(turnRecord, rejoin(base, input, isSteering), answer);
-  if (begun) await store.end(lone);
-  else await store.begin(lone);
-  // Checked last: what is stored before its session is deleted goes with it.
-  const isGone = session !== undefined && (await store.readSession(session.id)) === undefined;
-  if (isGone) await store.deleteTurn(lone.owner, lone.id);
-}
-
-/** What the turn continues is gone, or something else was said after it while the turn ran. */
-export async function whyNotStored(store: SessionStore, { by, session, path }: Place): Promise<GatewayError> {
-  const meanwhile = "was deleted while this turn ran, so the turn was not stored";
-  if (by === "conversation" && session !== undefined && (await store.readSession(session.id)) === undefined) {
-    return noConversation(session.id, meanwhile);
-  }
-  const previous = path.tip;
-  if (by === "response" && previous && (await store.findTurn(previous.owner, previous.id)) === undefined) {
-    return noPrevious(previous.id, meanwhile);
-  }
-  return new GatewayError(
-    "session_busy",
-    "The session changed while this turn ran, so the turn was not stored. Send it again.",
-    { retryAfterSeconds: 1 },
-  );
 }
 
 function toTold({ about, memo, background }: TurnRecord, answer: Answer | undefined): Told {
