@@ -25,15 +25,16 @@ const maxDelayMs = 500;
 /** The signal stops the program: kills it at once if nobody waits any more, otherwise first asks it to end. */
 export function startProgram(launch: Launch, maxOutputBytes: number, signal: AbortSignal): Program {
   const child = spawnGroup(launch);
+  const { stdout, stderr } = child;
+  const output: AsyncIterable<Buffer> = stdout;
   const name = basename(launch.argv[0]);
   const gone = Promise.withResolvers<void>();
+  const closed = Promise.withResolvers<void>();
   let failure: GatewayError | undefined;
-  let closed = false;
   let killer: NodeJS.Timeout | undefined;
-  let wake: (() => void) | undefined;
-  let isPulled = false;
-  const lastCall = createLastCall(endOutput);
-  const readErrors = keepEnd(child.stderr);
+  let lastCall: NodeJS.Timeout | undefined;
+  let lastLook: NodeJS.Immediate | undefined;
+  const readErrors = keepEnd(stderr);
   const hasExited = () => child.exitCode !== null || child.signalCode !== null;
 
   function toCause(): Error {
@@ -42,10 +43,9 @@ export function startProgram(launch: Launch, maxOutputBytes: number, signal: Abo
 
   function stop(): void {
     const isLeft = signal.reason instanceof DOMException && signal.reason.name === "AbortError";
-    child.stdout.destroy();
+    stdout.destroy();
     send(isLeft ? "SIGKILL" : "SIGTERM");
     if (!isLeft) killer = setTimeout(() => send("SIGKILL"), graceMs).unref();
-    wake?.();
   }
 
   /** A finished group's id may belong to another by now. */
@@ -53,43 +53,35 @@ export function startProgram(launch: Launch, maxOutputBytes: number, signal: Abo
     if (!hasExited()) signalGroup(child, order);
   }
 
+  /** Ends the answer at once. */
+  function fail(why: GatewayError): void {
+    failure ??= why;
+    stdout.destroy();
+    closed.resolve();
+  }
+
   /**
    * Processes outside the group may hold the output open forever, so its end is not awaited when the program is gone.
    */
   function expectEnd(): void {
-    lastCall.cancel();
-    if (isPulled && hasExited()) lastCall.start();
+    clearTimeout(lastCall);
+    clearImmediate(lastLook);
+    if (!hasExited()) return;
+    // Timers run before pipes: if we were held up, what came meanwhile is still unread.
+    lastCall = setTimeout(() => (lastLook = setImmediate(endOutput)), maxDelayMs).unref();
   }
 
+  /** What a slow reader has not pulled yet stays. */
   function endOutput(): void {
-    if (!isPulled) return;
-    child.stdout.destroy();
-    wake?.();
-  }
-
-  async function until(isReady: () => boolean): Promise<void> {
-    const isOver = () => failure !== undefined || isReady();
-    while (!isOver()) await new Promise<void>((resolve) => (wake = resolve));
-    if (failure !== undefined) throw failure;
-  }
-
-  async function pull(): Promise<Buffer | undefined> {
-    const { stdout } = child;
-    let bytes: Buffer | null = null;
-    isPulled = true;
-    expectEnd();
-    await until(() => (bytes = stdout.read()) !== null || stdout.readableEnded || stdout.destroyed || closed);
-    isPulled = false;
-    return bytes ?? undefined;
+    if (stdout.readableLength === 0) stdout.destroy();
   }
 
   signal.addEventListener("abort", stop);
   // Not only the start can fail: so does every signal to a program that runs as another user.
   child.on("error", (error) => {
     if (child.pid !== undefined) return;
-    failure ??= toLaunchFailure(error, launch);
+    fail(toLaunchFailure(error, launch));
     gone.resolve();
-    wake?.();
   });
   child.once("exit", () => {
     // Processes left behind would hold its output open, and live on.
@@ -97,57 +89,41 @@ export function startProgram(launch: Launch, maxOutputBytes: number, signal: Abo
     clearTimeout(killer);
     gone.resolve();
     expectEnd();
-    setTimeout(() => child.stderr.destroy(), maxDelayMs).unref();
+    setTimeout(() => stderr.destroy(), maxDelayMs).unref();
   });
-  child.once("close", () => {
-    closed = true;
-    wake?.();
-  });
-  child.stdout.on("readable", () => wake?.());
-  child.stdout.once("end", () => wake?.());
+  child.once("close", () => closed.resolve());
   // A program need not read its input, and a broken pipe is an end like any other.
-  for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.on("error", () => {});
+  for (const pipe of [child.stdin, stdout, stderr]) pipe.on("error", () => {});
   child.stdin.end(launch.input);
 
   return {
     gone: gone.promise,
     async *read() {
       let saidBytes = 0;
-      let bytes: Buffer | undefined;
-      do {
-        bytes = await pull();
-        saidBytes += bytes?.length ?? 0;
-        if (saidBytes > maxOutputBytes) {
-          const message = `The adapter's program wrote more than ${maxOutputBytes} bytes (max_output_bytes).`;
-          throw new GatewayError("adapter_protocol", message, { cause: toCause() });
+      try {
+        for await (const bytes of output) {
+          saidBytes += bytes.length;
+          if (saidBytes > maxOutputBytes) {
+            const message = `The adapter's program wrote more than ${maxOutputBytes} bytes (max_output_bytes).`;
+            fail(new GatewayError("adapter_protocol", message, { cause: toCause() }));
+            break;
+          }
+          yield bytes;
+          expectEnd();
         }
-        yield bytes;
-      } while (bytes !== undefined);
-      await until(() => closed);
+      } catch {
+        // The output was cut off: if nothing has failed, the exit code says whether the answer is complete.
+      }
+      if (failure === undefined) yield undefined;
+      await closed.promise;
+      if (failure !== undefined) throw failure;
       if (child.exitCode === 0) return;
       throw new GatewayError("adapter_error", `The adapter's program ${describeExit(child)}.`, { cause: toCause() });
     },
     toCause,
     kill() {
-      failure ??= callerLeft();
+      fail(callerLeft());
       send("SIGKILL");
-      wake?.();
-    },
-  };
-}
-
-/** Calls `end` when output had time to arrive. */
-function createLastCall(end: () => void) {
-  let timer: NodeJS.Timeout | undefined;
-  let look: NodeJS.Immediate | undefined;
-  return {
-    start(): void {
-      // Timers run before pipes: if we were held up, what came meanwhile is still unread.
-      timer = setTimeout(() => (look = setImmediate(end)), maxDelayMs).unref();
-    },
-    cancel(): void {
-      clearTimeout(timer);
-      clearImmediate(look);
     },
   };
 }
