@@ -1,5 +1,6 @@
 /** Checks a value against part of a JSON Schema, without ever running a caller's regular expression. */
 import { CheckContext, CheckSchema, Stack } from "typebox/schema";
+import { GatewayError } from "../../core/errors.ts";
 import { isObject } from "../json.ts";
 import type { JsonSchema } from "../../core/turn.ts";
 
@@ -24,19 +25,32 @@ export function createCheck(root: JsonSchema): Check {
 /** Where the patterns of a quiet schema are kept. */
 export const hiddenPattern = "x-pattern";
 
-/** Hides patterns from validators, as a caller's may take exponential time; drops `patternProperties`. */
+const maxValues = 50_000;
+
+/**
+ * Hides patterns from validators, as a caller's may take exponential time; drops `patternProperties`. Refuses a schema
+ * too large to be read at once; plain values in lists cost almost nothing.
+ */
 export function hidePatterns(schema: JsonSchema): JsonSchema {
-  const entries: [string, unknown][] = [];
-  for (const [key, value] of Object.entries(schema)) {
-    if (key === "pattern" && typeof value === "string") entries.push([hiddenPattern, value]);
-    else if (key !== "patternProperties") entries.push([key, hidePatternsIn(value)]);
+  let values = 0;
+  function hide(value: unknown): unknown {
+    values += 1;
+    if (values > maxValues) refuseSize();
+    if (Array.isArray(value)) return value.map((entry) => (typeof entry === "object" ? hide(entry) : entry));
+    return isObject(value) ? hideIn(value) : value;
   }
-  return Object.fromEntries(entries);
+  function hideIn(part: JsonSchema): JsonSchema {
+    const entries = Object.entries(part).map(([key, value]) => {
+      const isPattern = key === "pattern" && typeof value === "string";
+      return [isPattern ? hiddenPattern : key, hide(value)] as const;
+    });
+    return Object.fromEntries(entries.filter(([key]) => key !== "patternProperties"));
+  }
+  return hideIn(schema);
 }
 
-function hidePatternsIn(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(hidePatternsIn);
-  return isObject(value) ? hidePatterns(value) : value;
+export function refuseSize(): never {
+  throw new GatewayError("adapter_bad_request", "The JSON Schema is too large for the echo adapter.");
 }
 
 /** The part that a reference within the schema points to; a reference elsewhere allows anything. */
@@ -66,20 +80,6 @@ const maxParts = 20_000;
 const checkedPropertiesPerPart = 100;
 /** The longest chain of references. */
 export const maxReferences = 100;
-
-const maxValues = 50_000;
-
-/** Whether the schema as written is small enough to read at once. Plain values in lists cost almost nothing. */
-export function isReadable(schema: JsonSchema): boolean {
-  let values = 0;
-  function walk(value: unknown): boolean {
-    values += 1;
-    if (values > maxValues) return false;
-    if (Array.isArray(value)) return value.every((entry) => typeof entry !== "object" || walk(entry));
-    return !isObject(value) || Object.values(value).every(walk);
-  }
-  return walk(schema);
-}
 
 /** A small schema can refer to itself in so many ways that it practically never ends. */
 function isModest(root: JsonSchema): boolean {

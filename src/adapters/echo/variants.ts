@@ -1,6 +1,6 @@
 /** Unfolds a JSON Schema into plain ones: follows references, merges `allOf`, splits `anyOf` and `oneOf`. */
 import type { JsonSchema } from "../../core/turn.ts";
-import { maxReferences, resolveReference } from "./check.ts";
+import { maxReferences, refuseSize, resolveReference } from "./check.ts";
 import { isObject } from "../json.ts";
 
 export interface Variant {
@@ -15,8 +15,6 @@ export interface Whole {
   readonly root: JsonSchema;
   /** Called for each unfolded part and each merge; throws when they never seem to end. */
   countStep(cost?: number): void;
-  /** Throws where even one step would be too much. */
-  refuse(): never;
 }
 
 export function* unfold(part: unknown, whole: Whole, references: readonly string[]): Generator<Variant, void, void> {
@@ -26,7 +24,7 @@ export function* unfold(part: unknown, whole: Whole, references: readonly string
   const { $ref, allOf, anyOf, oneOf, ...rest } = part;
   if (typeof $ref === "string") {
     if (references.includes($ref)) return;
-    if (references.length >= maxReferences) whole.refuse();
+    if (references.length >= maxReferences) refuseSize();
     const others = { ...rest, ...defined({ allOf, anyOf, oneOf }) };
     yield* unfoldAll([resolveReference(whole.root, $ref), others], whole, [...references, $ref]);
   } else if (Array.isArray(allOf)) {
@@ -49,7 +47,7 @@ function* unfoldAll(
   whole: Whole,
   references: readonly string[],
 ): Generator<Variant, void, void> {
-  if (parts.length > maxTogether) whole.refuse();
+  if (parts.length > maxTogether) refuseSize();
   const [first, ...others] = parts;
   for (const one of unfold(first, whole, references)) {
     if (others.length === 0) {
