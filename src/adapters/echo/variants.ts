@@ -21,21 +21,20 @@ export function* unfold(part: unknown, whole: Whole, references: readonly string
   whole.countStep();
   if (part === false) return;
   if (!isObject(part)) return yield { schema: {}, references };
-  const { $ref, allOf, anyOf, oneOf, ...rest } = part;
+  const { $ref, ...others } = part;
   if (typeof $ref === "string") {
     if (references.includes($ref)) return;
     if (references.length >= maxReferences) refuseSize();
-    const others = { ...rest, ...defined({ allOf, anyOf, oneOf }) };
-    yield* unfoldAll([resolveReference(whole.root, $ref), others], whole, [...references, $ref]);
-  } else if (Array.isArray(allOf)) {
-    yield* unfoldAll([{ ...rest, ...defined({ anyOf, oneOf }) }, ...allOf], whole, references);
-  } else if (Array.isArray(anyOf)) {
-    for (const choice of anyOf) yield* unfoldAll([{ ...rest, ...defined({ oneOf }) }, choice], whole, references);
-  } else if (Array.isArray(oneOf)) {
-    for (const choice of oneOf) yield* unfoldAll([rest, choice], whole, references);
-  } else {
-    yield { schema: rest, references };
+    return yield* unfoldAll([resolveReference(whole.root, $ref), others], whole, [...references, $ref]);
   }
+  for (const keyword of ["allOf", "anyOf", "oneOf"]) {
+    const { [keyword]: parts, ...rest } = part;
+    if (!Array.isArray(parts)) continue;
+    const ways = keyword === "allOf" ? [parts] : parts.map((choice) => [choice]);
+    for (const way of ways) yield* unfoldAll([rest, ...way], whole, references);
+    return;
+  }
+  yield { schema: part, references };
 }
 
 /** How many parts can be combined: each is a call within the one before. */
@@ -88,7 +87,7 @@ const contradiction = Symbol("contradiction");
 const mergers: ReadonlyMap<string, (one: unknown, other: unknown) => unknown> = new Map([
   ["type", mergeTypes],
   ["enum", mergeEnums],
-  ["const", (one: unknown, other: unknown) => (isSame(one, other) ? one : contradiction)],
+  ["const", (one: unknown, other: unknown) => (JSON.stringify(one) === JSON.stringify(other) ? one : contradiction)],
   ["properties", mergeProperties],
   ["required", (one: unknown, other: unknown) => [...new Set([...toList(one), ...toList(other)])]],
   ["items", both],
@@ -163,12 +162,4 @@ function lower(one: unknown, other: unknown): unknown {
 
 function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [value];
-}
-
-function isSame(one: unknown, other: unknown): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
-}
-
-function defined(keywords: JsonSchema): JsonSchema {
-  return Object.fromEntries(Object.entries(keywords).filter(([, value]) => value !== undefined));
 }
