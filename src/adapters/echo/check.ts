@@ -1,5 +1,5 @@
 /** Checks a value against part of a JSON Schema, without ever running a caller's regular expression. */
-import { CheckContext, CheckSchema, Stack } from "typebox/schema";
+import { CheckContext, CheckSchema, Pointer, Stack } from "typebox/schema";
 import { GatewayError } from "../../core/errors.ts";
 import { isObject } from "../json.ts";
 import type { JsonSchema } from "../../core/turn.ts";
@@ -55,23 +55,14 @@ export function refuseSize(): never {
 
 /** The part that a reference within the schema points to; a reference elsewhere allows anything. */
 export function resolveReference(root: JsonSchema, reference: string): unknown {
-  if (!reference.startsWith("#")) return true;
-  let part: unknown = root;
-  for (const step of reference.split("/").slice(1)) {
-    const key = decodeStep(step);
-    if (Array.isArray(part)) part = part[Number(key)];
-    else if (isObject(part) && Object.hasOwn(part, key)) part = part[key];
-    else return true;
-  }
-  return part ?? true;
+  return reference.startsWith("#") ? (Pointer.Get(root, decode(reference.slice(1))) ?? true) : true;
 }
 
-function decodeStep(step: string): string {
-  const plain = step.replaceAll("~1", "/").replaceAll("~0", "~");
+function decode(pointer: string): string {
   try {
-    return decodeURIComponent(plain);
+    return decodeURIComponent(pointer);
   } catch {
-    return plain;
+    return pointer;
   }
 }
 
