@@ -12,7 +12,7 @@ export type ReadReply = (bytes: Buffer | undefined, deltas: Delta[]) => void;
 /** With `auto` the first line decides: a delta begins JSON Lines, anything else is the answer itself. */
 export function createReplyReader(output: OutputForm | "auto"): ReadReply {
   const decoder = new TextDecoder("utf-8", { fatal: true });
-  let parser = output === "auto" ? undefined : parsers[output]();
+  let parse = output === "auto" ? undefined : parsers[output]();
   let undecided = "";
 
   /** A replacement character would be an invented one; a character cut in two waits for its other half. */
@@ -27,25 +27,22 @@ export function createReplyReader(output: OutputForm | "auto"): ReadReply {
   return (bytes, deltas) => {
     const last = bytes === undefined;
     undecided += decode(bytes);
-    parser ??= chooseParser(undecided, last);
-    if (parser === undefined) return;
-    parser.accept(undecided, deltas);
+    parse ??= chooseParser(undecided, last);
+    if (parse === undefined) return;
+    // The last line may lack its break; to a text the break adds nothing.
+    parse(last ? `${undecided}\n` : undecided, deltas);
     undecided = "";
-    if (last) parser.end(deltas);
   };
 }
 
-interface Parser {
-  accept(text: string, deltas: Delta[]): void;
-  end(deltas: Delta[]): void;
-}
+type Parse = (text: string, deltas: Delta[]) => void;
 
-const parsers: Readonly<Record<OutputForm, () => Parser>> = { text: createTextParser, jsonl: createLinesParser };
+const parsers: Readonly<Record<OutputForm, () => Parse>> = { text: createTextParser, jsonl: createLinesParser };
 
 /** A first line longer than this is no delta. */
 const maxFirstLine = 1024 * 1024;
 
-function chooseParser(text: string, last: boolean): Parser | undefined {
+function chooseParser(text: string, last: boolean): Parse | undefined {
   const start = text.trimStart();
   const end = start.indexOf("\n");
   const open = !last && end === -1 && start.length < maxFirstLine;
@@ -54,38 +51,27 @@ function chooseParser(text: string, last: boolean): Parser | undefined {
 }
 
 /** Text is passed on as it comes; trailing line breaks belong to the terminal, not to the answer. */
-function createTextParser(): Parser {
+function createTextParser(): Parse {
   let breaks = "";
-  return {
-    accept(text, deltas) {
-      let end = text.length;
-      while (end > 0 && (text[end - 1] === "\n" || text[end - 1] === "\r")) end -= 1;
-      if (end > 0) deltas.push({ type: "text", text: breaks + text.slice(0, end) });
-      breaks = (end > 0 ? "" : breaks) + text.slice(end);
-    },
-    end() {},
+  return (text, deltas) => {
+    let end = text.length;
+    while (end > 0 && (text[end - 1] === "\n" || text[end - 1] === "\r")) end -= 1;
+    if (end > 0) deltas.push({ type: "text", text: breaks + text.slice(0, end) });
+    breaks = (end > 0 ? "" : breaks) + text.slice(end);
   };
 }
 
-function createLinesParser(): Parser {
+function createLinesParser(): Parse {
   const read = createLineReader();
   /** The start of an incomplete line: a program may write it letter by letter. */
   const begun = createGathering();
-
-  function readLine(line: string, deltas: Delta[]): void {
-    if (line.trim() !== "") read(line, deltas);
-  }
-
-  return {
-    accept(text, deltas) {
-      let from = 0;
-      for (let to = text.indexOf("\n"); to !== -1; to = text.indexOf("\n", from)) {
-        const line = begun.take().toString() + text.slice(from, to);
-        from = to + 1;
-        readLine(line, deltas);
-      }
-      if (from < text.length) begun.add(Buffer.from(text.slice(from)));
-    },
-    end: (deltas) => readLine(begun.take().toString(), deltas),
+  return (text, deltas) => {
+    let from = 0;
+    for (let to = text.indexOf("\n"); to !== -1; to = text.indexOf("\n", from)) {
+      const line = begun.take().toString() + text.slice(from, to);
+      from = to + 1;
+      if (line.trim() !== "") read(line, deltas);
+    }
+    if (from < text.length) begun.add(Buffer.from(text.slice(from)));
   };
 }
