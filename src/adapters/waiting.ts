@@ -1,5 +1,6 @@
 /** Waits for code of others only as long as the caller stays and the limits allow, whether or not it notices an abort. */
 import { callerLeft, type GatewayError } from "../core/errors.ts";
+import { unlessAborted } from "../core/unless-aborted.ts";
 import type { AnswerLimits } from "./type.ts";
 import { createWatch, type Limit } from "./watch.ts";
 
@@ -15,22 +16,12 @@ export async function* pullSteps<Step>(
 ): AsyncGenerator<Step, void, void> {
   if (caller.aborted) throw callerLeft();
   const inner = new AbortController();
-  let why: GatewayError | undefined;
-  let interrupt: ((why: GatewayError) => void) | undefined;
+  /** Its reason is ours, that of the inner one is for others. */
+  const ended = new AbortController();
 
   function end(reason: GatewayError, told?: DOMException): void {
-    why ??= reason;
-    interrupt?.(why);
+    ended.abort(reason);
     inner.abort(told);
-  }
-
-  /** One promise per step: a race against one for the whole answer would retain every step until its end. */
-  function unlessEnded<Value>(pending: PromiseLike<Value>): Promise<Value> {
-    return new Promise((resolve, reject) => {
-      interrupt = reject;
-      Promise.resolve(pending).then(resolve, reject);
-      if (why !== undefined) reject(why);
-    });
   }
 
   const watch = createWatch(limits.totalMs, (limit, limitMs) =>
@@ -43,7 +34,7 @@ export async function* pullSteps<Step>(
     steps = start(inner.signal);
     watch.enter("first_byte", limits.firstByteMs);
     for (;;) {
-      const step = await unlessEnded(steps.next());
+      const step = await unlessAborted(Promise.resolve(steps.next()), ended.signal);
       if (step.done === true) {
         steps = undefined;
         return;
@@ -54,7 +45,7 @@ export async function* pullSteps<Step>(
     }
   } catch (thrown) {
     inner.abort(thrown);
-    throw why ?? thrown;
+    throw ended.signal.reason ?? thrown;
   } finally {
     watch.stop();
     caller.removeEventListener("abort", leave);
