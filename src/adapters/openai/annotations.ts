@@ -28,6 +28,17 @@ export function completeAnnotation({ type, fields }: Annotation, textLength: num
   return { type, fields: { ...fields, ...name, ...form.placeOf(fields, textLength) } };
 }
 
+/** The note with its positions counted from a place so far before the text. */
+export function moveAnnotation({ type, fields }: Annotation, by: number): Annotation {
+  if (by === 0) return { type, fields };
+  const entries = Object.entries(fields).map(([key, value]) => [key, isIndex(key, value) ? value + by : value]);
+  return { type, fields: Object.fromEntries(entries) };
+}
+
+function isIndex(key: string, value: unknown): value is number {
+  return (key === "start_index" || key === "end_index") && typeof value === "number";
+}
+
 /** Whether the wires know its type. Clients that validate refuse a whole answer for one that they do not know. */
 export function isDescribed({ type }: Annotation): boolean {
   return forms.has(type);

@@ -3,18 +3,18 @@ import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
 import type { Annotation, Extra } from "../../../core/item.ts";
 import { type JsonObject, isObject, listAt, textAt } from "../../json.ts";
-import { annotationsAt } from "../annotations.ts";
+import { annotationsAt, completeAnnotation, moveAnnotation } from "../annotations.ts";
 import { toArgumentsText } from "../json.ts";
 import { readLogprobs } from "../logprobs.ts";
 import { extraOf } from "../native.ts";
 import type { Say } from "../stream.ts";
-import { createNoteSender, type PartPlace } from "./notes.ts";
 
-/** Items are known by their index in the output. */
+/** Items are known by their index in the output, and the parts of a message by theirs in it. Empty pieces say nothing. */
 export interface ItemReader {
   begin(item: JsonObject, index: number): void;
-  addText(place: PartPlace, text: string, logprobs: ReturnType<typeof readLogprobs>): void;
-  addNote(place: PartPlace, annotation: Annotation): void;
+  addText(index: number, part: number, text: string, logprobs: readonly object[] | undefined): void;
+  /** A single note. One that precedes its text waits, and so do those after it, until the part is complete. */
+  addNote(index: number, part: number, note: Annotation): void;
   addRefusal(index: number, text: string): void;
   /** `summary`: the section of the item's summary that it belongs to; absent: it is the reasoning itself. */
   addReasoning(index: number, text: string, summary?: number): void;
@@ -38,10 +38,22 @@ interface ItemReading {
   callFields: string;
   /** A call's arguments, as said so far. */
   written: string;
+  /** The parts of a message that have text or notes, by their index. */
+  readonly parts: PartReading[];
+}
+
+interface PartReading {
+  /** As said so far. */
+  text: string;
+  /** Consecutive texts become one; this much of it precedes this part. */
+  start: number;
+  /** How many of its notes were read. */
+  notes: number;
+  /** One of them came before its text. */
+  isNotedEarly: boolean;
 }
 
 export function createItemReader(say: Say): ItemReader {
-  const notes = createNoteSender(say);
   const readSection = createSectionReader();
   const items = new Map<number, ItemReading>();
   /** The index of the item said last, while more of it may come; or -1. */
@@ -49,12 +61,19 @@ export function createItemReader(say: Say): ItemReader {
 
   function itemAt(index: number): ItemReading {
     let item = items.get(index);
-    if (item === undefined)
-      items.set(index, (item = { isSaid: false, phase: undefined, isCall: false, callFields: "", written: "" }));
+    if (item === undefined) {
+      item = { isSaid: false, phase: undefined, isCall: false, callFields: "", written: "", parts: [] };
+      items.set(index, item);
+    }
     return item;
   }
 
-  function sayPiece(index: number, delta: Delta): void {
+  function partAt(index: number, part: number): PartReading {
+    return (itemAt(index).parts[part] ??= { text: "", start: 0, notes: 0, isNotedEarly: false });
+  }
+
+  function sayPiece(index: number, delta: Extract<Delta, { readonly text: string }>): void {
+    if (delta.text === "") return;
     const item = itemAt(index);
     const opens = !item.isSaid && (delta.type === "text" || delta.type === "refusal");
     say(opens && item.phase !== undefined ? { ...delta, extra: item.phase } : delta);
@@ -81,6 +100,26 @@ export function createItemReader(say: Say): ItemReader {
     begun.callFields = fields;
   }
 
+  function addText(index: number, part: number, text: string, logprobs: readonly object[] | undefined): void {
+    if (text === "") return;
+    const read = partAt(index, part);
+    if (read.text === "") read.start = endOf(itemAt(index).parts[part - 1]);
+    read.text += text;
+    sayPiece(index, { type: "text", text, logprobs });
+  }
+
+  function sayNote(part: PartReading, note: Annotation): void {
+    part.notes += 1;
+    const annotation = completeAnnotation(note, part.text.length);
+    if (annotation !== undefined) say({ type: "annotation", annotation: moveAnnotation(annotation, part.start) });
+  }
+
+  function addReasoning(index: number, text: string, summary?: number): void {
+    if (text === "") return;
+    const section = summary === undefined ? {} : { summary: readSection(index, summary) };
+    sayPiece(index, { type: "reasoning", text, ...section });
+  }
+
   /** If the call has not begun, its `done` item has the arguments. */
   function addArguments(index: number, text: string): void {
     const call = itemAt(index);
@@ -92,33 +131,41 @@ export function createItemReader(say: Say): ItemReader {
   /** Some servers stream less of the arguments than the complete call has. */
   function completeArguments(index: number, whole: string): void {
     const { written, isSaid } = itemAt(index);
-    if (isSaid && index !== open) return;
-    if (whole.length > written.length && whole.startsWith(written)) addArguments(index, whole.slice(written.length));
+    if (!isSaid || index === open) addArguments(index, restOf(whole, written));
   }
 
-  /** The same holds for a text. */
+  /** The same holds for a text, unless a later part has begun. */
   function sayRest(item: JsonObject | undefined, index: number): void {
     if (index !== open || item?.["type"] !== "message") return;
-    for (const [part, whole] of partsAt(item, "content").entries())
-      notes.completeText({ item: index, part }, textAt(whole, "text") ?? "");
+    const { parts } = itemAt(index);
+    for (const [number, whole] of partsAt(item, "content").entries()) {
+      const part = parts[number];
+      if (!part?.text || parts[number + 1]?.text) continue;
+      const text = restOf(textAt(whole, "text") ?? "", part.text);
+      part.text += text;
+      sayPiece(index, { type: "text", text });
+    }
   }
 
   function endMessage(item: JsonObject, index: number, isNews: boolean): void {
     sayRest(item, index);
     const extra = phaseOf(item);
+    if (isNews) itemAt(index).phase = extra;
     for (const [number, part] of partsAt(item, "content").entries()) {
-      const place = { item: index, part: number };
-      if (isNews) notes.recordText(place, sayPart(say, part, extra));
-      notes.completeNotes(place, annotationsAt(part));
+      if (isNews) {
+        addText(index, number, textAt(part, "text") ?? "", readLogprobs(listAt(part, "logprobs")));
+        sayPiece(index, { type: "refusal", text: textAt(part, "refusal") ?? "" });
+      }
+      const read = partAt(index, number);
+      for (const note of annotationsAt(part).slice(read.notes)) sayNote(read, note);
     }
     if (item["status"] !== "incomplete") say({ type: "message-end", extra });
   }
 
   function endReasoning(item: JsonObject, index: number, isNews: boolean): void {
     if (isNews) {
-      for (const text of textsAt(item, "content")) say({ type: "reasoning", text });
-      for (const [number, text] of textsAt(item, "summary").entries())
-        say({ type: "reasoning", text, summary: readSection(index, number) });
+      for (const text of textsAt(item, "content")) addReasoning(index, text);
+      for (const [number, text] of textsAt(item, "summary").entries()) addReasoning(index, text, number);
     }
     const encrypted = textAt(item, "encrypted_content");
     if (encrypted !== undefined) say({ type: "reasoning-seal", encrypted });
@@ -168,16 +215,14 @@ export function createItemReader(say: Say): ItemReader {
       if (item["type"] === "message") itemAt(index).phase = phaseOf(item);
       else beginCall(item, index);
     },
-    addText(place, text, logprobs) {
-      notes.recordText(place, text);
-      sayPiece(place.item, { type: "text", text, logprobs });
+    addText,
+    addNote(index, part, note) {
+      const read = partAt(index, part);
+      read.isNotedEarly ||= read.text === "";
+      if (!read.isNotedEarly) sayNote(read, note);
     },
-    addNote: notes.addNote,
     addRefusal: (index, text) => sayPiece(index, { type: "refusal", text }),
-    addReasoning(index, text, summary) {
-      const section = summary === undefined ? {} : { summary: readSection(index, summary) };
-      sayPiece(index, { type: "reasoning", text, ...section });
-    },
+    addReasoning,
     addArguments,
     completeArguments,
     end,
@@ -208,16 +253,14 @@ function phaseOf(message: JsonObject): Extra | undefined {
   return phase === undefined ? undefined : { dialect: "responses", fields: { phase } };
 }
 
-/** Gives its text. */
-function sayPart(say: Say, part: JsonObject, extra: Extra | undefined): string {
-  const ofMessage = extra && { extra };
-  const text = textAt(part, "text");
-  if (text !== undefined) {
-    say({ type: "text", text, logprobs: readLogprobs(listAt(part, "logprobs")), ...ofMessage });
-  }
-  const refusal = textAt(part, "refusal");
-  if (refusal !== undefined) say({ type: "refusal", text: refusal, ...ofMessage });
-  return text ?? "";
+/** Where the text of a part ends. */
+function endOf(part: PartReading | undefined): number {
+  return part === undefined ? 0 : part.start + part.text.length;
+}
+
+/** What a whole text has beyond the part of it that was said; nothing if it differs. */
+function restOf(whole: string, said: string): string {
+  return whole.startsWith(said) ? whole.slice(said.length) : "";
 }
 
 /** A tool search for the caller to run; the server's own are marked, or have no id. */

@@ -12,7 +12,6 @@ import { readLogprobs } from "../logprobs.ts";
 import { type AnswerReader, type ReplyReader, type Say, createStreamReader, requireObject } from "../stream.ts";
 import { readUsage } from "../usage.ts";
 import { type ItemReader, createItemReader } from "./item-reader.ts";
-import { placeOf } from "./notes.ts";
 
 /** Reads a stream. */
 export function createReplyReader(scrub: Scrub): ReplyReader {
@@ -58,11 +57,11 @@ const readers: ReadonlyMap<unknown, ReadEvent> = new Map<unknown, ReadEvent>(
   Object.entries({
     "response.output_item.added": ({ items }, event, index) => items.begin(objectAt(event, "item") ?? {}, index),
     "response.output_text.delta": piece((items, text, event, index) => {
-      items.addText(placeOf(event, index), text, readLogprobs(listAt(event, "logprobs")));
+      items.addText(index, countAt(event, "content_index"), text, readLogprobs(listAt(event, "logprobs")));
     }),
     "response.output_text.annotation.added"({ items }, event, index) {
-      const annotation = readAnnotation(event["annotation"]);
-      if (annotation !== undefined) items.addNote(placeOf(event, index), annotation);
+      const note = readAnnotation(event["annotation"]);
+      if (note !== undefined) items.addNote(index, countAt(event, "content_index"), note);
     },
     "response.refusal.delta": piece((items, text, _, index) => items.addRefusal(index, text)),
     "response.reasoning_text.delta": piece((items, text, _, index) => items.addReasoning(index, text)),
