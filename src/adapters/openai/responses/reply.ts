@@ -11,7 +11,7 @@ import { requireJson, toArgumentsText } from "../json.ts";
 import { readLogprobs } from "../logprobs.ts";
 import { type AnswerReader, type ReplyReader, type Say, createStreamReader, requireObject } from "../stream.ts";
 import { readUsage } from "../usage.ts";
-import { type ItemReader, createItemReader } from "./item-reader.ts";
+import { createItemReader } from "./item-reader.ts";
 
 /** Reads a stream. */
 export function createReplyReader(scrub: Scrub): ReplyReader {
@@ -27,94 +27,79 @@ export function readWholeReply(body: string, scrub: Scrub): readonly Delta[] {
 }
 
 function createAnswerReader(say: Say, scrub: Scrub): AnswerReader {
-  const reading: Reading = { say, items: createItemReader(say), isOver: false };
+  const items = createItemReader(say);
+  let isOver = false;
+
+  /** `shortage`: why the response is incomplete. */
+  function endAnswer(response: JsonObject, shortage?: Finish): void {
+    items.endAll(response);
+    const serviceTier = textAt(response, "service_tier");
+    if (serviceTier !== undefined) say({ type: "notes", notes: { serviceTier } });
+    // Nearly all other fields repeat the request.
+    const moderation = objectAt(response, "moderation");
+    if (moderation !== undefined)
+      say({ type: "notes", notes: { extra: { dialect: "responses", fields: { moderation } } } });
+    const usage = objectAt(response, "usage");
+    if (usage !== undefined) say({ type: "usage", usage: readUsage(usage, "input", "output") });
+    say({ type: "finish", reason: shortage ?? (items.hasCalls() ? "tool-calls" : "stop") });
+    isOver = true;
+  }
+
   return {
     accept(event) {
-      const read = readers.get(event["type"]);
-      if (read !== undefined) return read(reading, event, countAt(event, "output_index"));
-      const failure = failureIn(event);
-      if (failure !== undefined) throw toReportedFailure(failure, scrub);
+      const index = countAt(event, "output_index");
+      const part = countAt(event, "content_index");
+      const piece = textAt(event, "delta") ?? "";
+      const item = objectAt(event, "item") ?? nothing;
+      const response = objectAt(event, "response") ?? nothing;
+      switch (event["type"]) {
+        case "response.output_text.delta":
+          return items.addText(index, part, piece, readLogprobs(listAt(event, "logprobs")));
+        case "response.output_text.annotation.added": {
+          const note = readAnnotation(event["annotation"]);
+          return note && items.addNote(index, part, note);
+        }
+        case "response.refusal.delta":
+          return items.addRefusal(index, piece);
+        case "response.reasoning_text.delta":
+          return items.addReasoning(index, piece);
+        case "response.reasoning_summary_text.delta":
+          return items.addReasoning(index, piece, countAt(event, "summary_index"));
+        case "response.function_call_arguments.delta":
+        case "response.custom_tool_call_input.delta":
+          return items.addArguments(index, piece);
+        case "response.function_call_arguments.done":
+          return items.completeArguments(index, toArgumentsText(event["arguments"]));
+        case "response.custom_tool_call_input.done":
+          return items.completeArguments(index, toArgumentsText(event["input"]));
+        case "response.output_item.added":
+          return items.begin(item, index);
+        case "response.output_item.done":
+          return items.end(item, index);
+        case "response.completed":
+          return endAnswer(response);
+        case "response.incomplete":
+          return endAnswer(response, shortageOf(response));
+        case "response.failed":
+          throw toReportedFailure(errorIn(response) ?? {}, scrub);
+        case "error":
+          throw toReportedFailure({ ...event, ...objectAt(event, "error") }, scrub);
+        default: {
+          // Others, such as a hosted tool's progress, tell nothing that its finished item does not. But servers made for
+          // another wire report failures in its form.
+          const error = errorIn(event);
+          if (error !== undefined) throw toReportedFailure(error, scrub);
+        }
+      }
     },
-    stage: () => (reading.isOver ? "over" : "open"),
+    stage: () => (isOver ? "over" : "open"),
     end() {
-      if (!reading.isOver) throw brokenOff();
+      if (!isOver) throw brokenOff();
     },
   };
 }
 
-/** An answer that is being read. */
-interface Reading {
-  readonly say: Say;
-  readonly items: ItemReader;
-  isOver: boolean;
-}
-
-/** `index` is that of the event's item. */
-type ReadEvent = (reading: Reading, event: JsonObject, index: number) => void;
-
-/** Other events, such as a hosted tool's progress, tell nothing that its finished item does not. */
-const readers: ReadonlyMap<unknown, ReadEvent> = new Map<unknown, ReadEvent>(
-  Object.entries({
-    "response.output_item.added": ({ items }, event, index) => items.begin(objectAt(event, "item") ?? {}, index),
-    "response.output_text.delta": piece((items, text, event, index) => {
-      items.addText(index, countAt(event, "content_index"), text, readLogprobs(listAt(event, "logprobs")));
-    }),
-    "response.output_text.annotation.added"({ items }, event, index) {
-      const note = readAnnotation(event["annotation"]);
-      if (note !== undefined) items.addNote(index, countAt(event, "content_index"), note);
-    },
-    "response.refusal.delta": piece((items, text, _, index) => items.addRefusal(index, text)),
-    "response.reasoning_text.delta": piece((items, text, _, index) => items.addReasoning(index, text)),
-    "response.reasoning_summary_text.delta": piece((items, text, event, index) => {
-      items.addReasoning(index, text, countAt(event, "summary_index"));
-    }),
-    "response.function_call_arguments.delta": piece((items, text, _, index) => items.addArguments(index, text)),
-    "response.custom_tool_call_input.delta": piece((items, text, _, index) => items.addArguments(index, text)),
-    "response.function_call_arguments.done"({ items }, event, index) {
-      items.completeArguments(index, toArgumentsText(event["arguments"]));
-    },
-    "response.custom_tool_call_input.done"({ items }, event, index) {
-      items.completeArguments(index, toArgumentsText(event["input"]));
-    },
-    "response.output_item.done": ({ items }, event, index) => items.end(objectAt(event, "item") ?? {}, index),
-    "response.completed": (reading, event) => endAnswer(reading, objectAt(event, "response") ?? {}),
-    "response.incomplete"(reading, event) {
-      const response = objectAt(event, "response") ?? {};
-      endAnswer(reading, response, shortageOf(response));
-    },
-  } satisfies Record<string, ReadEvent>),
-);
-
-type AddPiece = (items: ItemReader, text: string, event: JsonObject, index: number) => void;
-
-/** Reads an event with the next piece of an item. */
-function piece(add: AddPiece): ReadEvent {
-  return ({ items }, event, index) => {
-    const text = textAt(event, "delta");
-    if (text !== undefined) add(items, text, event, index);
-  };
-}
-
-/** What an event reports as failed; servers made for another wire do so in its form. */
-function failureIn(event: JsonObject): unknown {
-  if (event["type"] === "response.failed") return errorIn(objectAt(event, "response") ?? {}) ?? {};
-  return event["type"] === "error" ? { ...event, ...objectAt(event, "error") } : errorIn(event);
-}
-
-function endAnswer(reading: Reading, response: JsonObject, shortage?: Finish): void {
-  const { say, items } = reading;
-  items.endAll(response);
-  const serviceTier = textAt(response, "service_tier");
-  if (serviceTier !== undefined) say({ type: "notes", notes: { serviceTier } });
-  // Nearly all other fields repeat the request.
-  const moderation = objectAt(response, "moderation");
-  if (moderation !== undefined)
-    say({ type: "notes", notes: { extra: { dialect: "responses", fields: { moderation } } } });
-  const usage = objectAt(response, "usage");
-  if (usage !== undefined) say({ type: "usage", usage: readUsage(usage, "input", "output") });
-  say({ type: "finish", reason: shortage ?? (items.hasCalls() ? "tool-calls" : "stop") });
-  reading.isOver = true;
-}
+const nothing: JsonObject = {};
 
 /** Why a response is incomplete; an unknown reason counts as a limit. */
 function shortageOf(response: JsonObject): Finish {
