@@ -12,7 +12,7 @@ import {
 import { refusePart } from "../../failures.ts";
 import { type JsonObject, objectAt } from "../../json.ts";
 import type { Form } from "../written.ts";
-import { createSignatures, type Signatures } from "./pieces.ts";
+import { gatherPieces, type SignedFields } from "./pieces.ts";
 
 interface AssistantMessage {
   readonly role: "assistant";
@@ -60,12 +60,13 @@ function writeMessages(
   /** Reasoning before the assistant's next message. */
   let reasoningText = "";
   /** What signs it, or the open message, if it came late. */
-  let signatures: Signatures | undefined;
+  let signatures: JsonObject[] | undefined;
+  /** What signs the messages that are written. */
+  const signed = new Map<AssistantMessage, SignedFields>();
   /** Tool output that a tool message cannot hold; it follows the last of the outputs. */
   let shown: unknown[] = [];
 
   function openAssistant(fields: JsonObject): AssistantMessage {
-    signatures?.sign(open);
     open = { ...fields, role: "assistant", content: null };
     isReasoningSent = hasReasoning(fields);
     messages.push(open);
@@ -76,13 +77,19 @@ function writeMessages(
     if (reasoningText !== "" && !isReasoningSent)
       assistant.reasoning_content = (assistant.reasoning_content ?? "") + reasoningText;
     reasoningText = "";
-    signatures?.join();
+    if (signatures !== undefined) sign(assistant, signatures);
+  }
+
+  function sign(assistant: AssistantMessage, added: readonly JsonObject[]): void {
+    const all = signed.get(assistant) ?? gatherPieces();
+    for (const fields of added) all.add(fields);
+    signed.set(assistant, all);
+    signatures = undefined;
   }
 
   /** The next message is another's; reasoning without a message is dropped. */
   function closeAssistant(): void {
-    signatures?.join();
-    signatures?.sign(open);
+    if (open !== undefined && signatures !== undefined) sign(open, signatures);
     open = undefined;
     reasoningText = "";
     signatures = undefined;
@@ -108,8 +115,7 @@ function writeMessages(
     switch (item.type) {
       case "reasoning":
         if (sendsReasoning) reasoningText += textOfReasoning(item);
-        if (item.extra?.dialect === "chat" && item.extra.source === source)
-          (signatures ??= createSignatures()).add(item.extra.fields);
+        if (item.extra?.dialect === "chat" && item.extra.source === source) (signatures ??= []).push(item.extra.fields);
         break;
       case "tool-call": {
         const assistant = open ?? openAssistant({});
@@ -142,6 +148,8 @@ function writeMessages(
     }
   }
   closeAssistant();
+  // Fields that a message has from its caller count more.
+  for (const [message, all] of signed) Object.assign(message, { ...all.toFields(), ...message });
   if (shown.length > 0) messages.push({ role: "user", content: shown });
   return messages;
 }

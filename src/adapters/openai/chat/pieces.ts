@@ -60,29 +60,3 @@ function join(before: JsonObject, piece: JsonObject): JsonObject {
   }
   return joined;
 }
-
-/** What signs the assistant's messages while they are written. */
-export interface Signatures {
-  /** It waits for the message that its reasoning led to. */
-  add(fields: JsonObject): void;
-  /** What waits is of the message that is being written. */
-  join(): void;
-  /** That message is complete. Fields that it has from its caller count more. */
-  sign(message: object | undefined): void;
-}
-
-export function createSignatures(): Signatures {
-  let waiting: JsonObject[] = [];
-  let signed = gatherPieces();
-  return {
-    add: (fields) => void waiting.push(fields),
-    join() {
-      for (const fields of waiting) signed.add(fields);
-      waiting = [];
-    },
-    sign(message) {
-      if (message !== undefined) Object.assign(message, { ...signed.toFields(), ...message });
-      signed = gatherPieces();
-    },
-  };
-}
