@@ -1,6 +1,6 @@
 /** Writes the settings of a caller of another dialect, as far as both wires have them; each wire spells them its way. */
 import { type Dialect, fieldsOf, typeOf } from "../../core/item.ts";
-import type { Format, Settings, Tool } from "../../core/turn.ts";
+import type { Format, JsonSchema, Settings, Tool } from "../../core/turn.ts";
 import { createIsCustom } from "../custom.ts";
 import { refuseChoice } from "../failures.ts";
 import type { JsonObject } from "../json.ts";
@@ -8,11 +8,13 @@ import type { JsonObject } from "../json.ts";
 /** How a wire spells what both have. */
 export interface Spelling {
   readonly dialect: Dialect;
-  function(tool: Extract<Tool, { type: "function" }>): JsonObject;
-  custom(tool: Extract<Tool, { type: "custom" }>): JsonObject;
-  /** The choice of one tool. */
-  choice(kind: "function" | "custom", name: string): JsonObject;
-  schema(schema: Omit<Extract<Format, { type: "schema" }>, "type">): JsonObject;
+  /** Chat nests fields under the name of their type, responses does not. */
+  write(type: string, fields: JsonObject): JsonObject;
+  /** The format of a custom tool's input. */
+  writeToolFormat(format: unknown): unknown;
+  /** What a function has unless its tool says otherwise. */
+  readonly parameters?: JsonSchema;
+  readonly strict?: boolean;
 }
 
 export function commonSettings(settings: Settings, spelling: Spelling): JsonObject {
@@ -36,10 +38,14 @@ const common = ["prompt_cache_key", "prompt_cache_retention", "safety_identifier
 
 function writeTool(tool: Tool, spelling: Spelling): JsonObject | undefined {
   switch (tool.type) {
-    case "function":
-      return spelling.function(tool);
-    case "custom":
-      return spelling.custom(tool);
+    case "function": {
+      const { name, description, parameters = spelling.parameters, strict = spelling.strict } = tool;
+      return spelling.write("function", { name, description, parameters, strict });
+    }
+    case "custom": {
+      const { name, description, format } = tool;
+      return spelling.write("custom", { name, description, format: spelling.writeToolFormat(format) });
+    }
     case "other":
       return fieldsOf(tool.extra, spelling.dialect);
   }
@@ -56,7 +62,7 @@ function writeToolChoice({ toolChoice: choice, tools }: Settings, isOffered: boo
     case "required":
       return isOffered ? "required" : refuseChoice("It requires a call, but there is no tool");
     case "tool":
-      return spelling.choice(createIsCustom(tools)(choice.name) ? "custom" : "function", choice.name);
+      return spelling.write(createIsCustom(tools)(choice.name) ? "custom" : "function", { name: choice.name });
     case "other":
       return (
         fieldsOf(choice.extra, spelling.dialect) ?? refuseChoice(`'${typeOf(choice.extra)}' is not a type of tool`)
@@ -74,7 +80,7 @@ export function writeFormat(format: Format | undefined, spelling: Spelling): Jso
       return { type: "json_object" };
     case "schema": {
       const { type: _, ...schema } = format;
-      return { type: "json_schema", ...spelling.schema(schema) };
+      return spelling.write("json_schema", schema);
     }
   }
 }

@@ -76,16 +76,8 @@ function writeSettings(settings: Settings, maxTokensField: MaxTokensField = "max
 
 const spelling: Spelling = {
   dialect: "chat",
-  function: ({ name, description, parameters, strict }) => ({
-    type: "function",
-    function: { name, description, parameters, strict },
-  }),
-  custom: ({ name, description, format }) => ({
-    type: "custom",
-    custom: { name, description, format: writeToolFormat(format) },
-  }),
-  choice: (kind, name) => ({ type: kind, [kind]: { name } }),
-  schema: (json_schema) => ({ json_schema }),
+  write: (type, fields) => ({ type, [type]: fields }),
+  writeToolFormat,
 };
 
 /** Chat nests a grammar one level deeper than the other wire. */

@@ -96,22 +96,11 @@ function writeMaxOutput({ maxOutputTokens: wanted, native }: Settings, tell: Tel
 
 const spelling: Spelling = {
   dialect: "responses",
+  write: (type, fields) => ({ type, ...fields }),
+  writeToolFormat,
   // On this wire a function is strict unless told otherwise, and must have parameters.
-  function: ({ name, description, parameters = { type: "object", properties: {} }, strict = false }) => ({
-    type: "function",
-    name,
-    description,
-    parameters,
-    strict,
-  }),
-  custom: ({ name, description, format }) => ({
-    type: "custom",
-    name,
-    description,
-    format: writeToolFormat(format),
-  }),
-  choice: (type, name) => ({ type, name }),
-  schema: (schema) => schema,
+  parameters: { type: "object", properties: {} },
+  strict: false,
 };
 
 /** Chat nests a grammar one level deeper than this wire. */
