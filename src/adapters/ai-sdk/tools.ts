@@ -24,10 +24,8 @@ function writeTool(tool: Tool, reportOmission: (what: string) => void): Language
       const inputSchema = { type: "object", properties: {}, ...parameters } as JSONSchema7;
       return [{ type: "function", name, description, inputSchema, strict }];
     }
-    case "custom": {
-      const { type, name, description, parameters } = toFunction(tool);
-      return [{ type, name, description, inputSchema: parameters as JSONSchema7 }];
-    }
+    case "custom":
+      return writeTool(toFunction(tool), reportOmission);
     case "other":
       reportOmission(`tool ${typeOf(tool.extra)}`);
       return [];
