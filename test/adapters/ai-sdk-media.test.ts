@@ -154,6 +154,22 @@ test("an image of an earlier turn that is gone or exceeds the limit is left out 
   assert.equal(shown()[0]?.parts[0]?.inlineData?.mimeType, "image/png");
 });
 
+test("an image that the assistant showed by URL is fetched like any earlier one", async (context) => {
+  const { ask, gallery, shown } = await startBoth(context, (received, response) =>
+    received.path === "/here" ? sendPicture(received, response) : void response.writeHead(404).end(),
+  );
+  const drawn = (name: string): Item => ({
+    type: "message",
+    role: "assistant",
+    content: [{ type: "image", url: `${gallery.url}/${name}` }],
+  });
+  const again = user({ type: "text", text: "Again!" });
+  assert.deepEqual(await ask([again, drawn("here"), again]), []);
+  assert.equal(shown()[1]?.parts[0]?.inlineData?.mimeType, "image/png");
+  assert.deepEqual(await ask([again, drawn("gone"), again]), [`file from ${new URL(gallery.url).host}`]);
+  assert.match(shown()[1]?.parts[0]?.text ?? "", /can no longer be fetched/);
+});
+
 test("data: URLs are checked against the same rules", async (context) => {
   const { ask, shown } = await startBoth(context);
   const rules = { max_bytes: 3 };

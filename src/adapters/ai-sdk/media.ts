@@ -105,13 +105,13 @@ function withMedia(
   found: ReadonlyMap<string, Media>,
   reportOmission: (what: string) => void,
 ): LanguageModelV3Message {
-  if (message.role !== "user") return message;
-  const content = message.content.map((part) => {
+  const fill = <Given>(part: Given) => {
     if (!isNeeded(part)) return part;
     const media = found.get(part.data.href);
     if (media !== undefined) return { ...part, mediaType: media.type, data: media.bytes };
     reportOmission(`file from ${part.data.host}`);
     return { type: "text", text: "[The file that was here can no longer be fetched.]" } as const;
-  });
-  return { ...message, content };
+  };
+  if (message.role === "user") return { ...message, content: message.content.map(fill) };
+  return message.role === "assistant" ? { ...message, content: message.content.map(fill) } : message;
 }
