@@ -242,3 +242,33 @@ test("items that were compared before are not compared again", () => {
   assert.equal(findKnown({ items: other, end: 100 }, thread)?.length, 10);
   assert.equal(findKnown({ items: [user("q0"), ...shown.slice(1)], end: 100 }, thread)?.length, 100);
 });
+
+test("what was compared before changes nothing in what is recognised", () => {
+  const steps = Array.from({ length: 12 }, (_, index) => [
+    [[user(`q${index}`)], [call("a"), call(`b${index}`)]] as const,
+    [[output(`b${index}`, "x"), output("a", "y")], [assistant("yes")]] as const,
+  ]).flat();
+  let count = 0;
+  const property = fc.property(
+    fc.array(turnArbitrary, { maxLength: 4 }),
+    fc.option(distortion, { freq: 1 }),
+    fc.integer({ min: 40, max: 100 }),
+    fc.nat(100),
+    fc.option(fc.oneof(fromModel, fromCaller)),
+    (turns, spelling, percentBefore, percentChanged, change) => {
+      const thread = toTurns([...steps, ...turns]);
+      const shown = spelling === null ? itemsOf(thread) : distort(itemsOf(thread), spelling);
+      const before = Math.floor((shown.length * percentBefore) / 100);
+      const changed = Math.floor((shown.length * percentChanged) / 100);
+      const items = change === null ? shown.slice() : shown.toSpliced(changed, 1, change);
+      const compared = toPath(thread);
+      findKnown({ items: shown, end: before }, compared);
+      if (compared.track.agreed !== undefined) count += 1;
+      for (const end of [items.length, before]) {
+        assert.deepEqual(findKnown({ items, end }, compared), findKnown({ items, end }, toPath(thread)));
+      }
+    },
+  );
+  fc.assert(property, { seed: 20260102, numRuns: 200 });
+  assert.ok(count > 60, `only ${count} were remembered`);
+});

@@ -5,7 +5,7 @@
 import type { Content, Item } from "../item.ts";
 import type { Path, Track } from "./path.ts";
 import type { Shown } from "./shown.ts";
-import { canonicalJson, canonOf, canonOfOther, sideOf, stripBlanks } from "./runs.ts";
+import { canonicalJson, canonOf, canonOfOther, type Run, sideOf, stripBlanks } from "./runs.ts";
 
 /** A beginning of the shown items. */
 export interface Beginning {
@@ -17,30 +17,40 @@ export interface Beginning {
   readonly start: number | undefined;
 }
 
+/** How far a caller's version and a path were found to be the same, at the end of a turn. */
+export interface Agreement extends Omit<Beginning, "digest"> {
+  /** How many turns of the path. */
+  readonly turns: number;
+  /** Who spoke last. */
+  readonly side: Run["side"] | undefined;
+}
+
 /** The longest known beginning, up to the end of a turn on the path; undefined: they differ from the start. */
-export function findKnown({ items, end }: Shown, { comparable, track }: Path): Beginning | undefined {
+export function findKnown(shown: Shown, { comparable, track }: Path): Beginning | undefined {
+  const { items, end } = shown;
   const { turns, talk, ends } = track;
-  /** The caller's ids of our calls. */
-  const names = new Map<string, string>();
+  /** The caller's ids of our calls, where they differ. */
+  const renamed = new Map<string, string>();
   const start = findSaid(items, 0, end);
-  const verbatim = countVerbatim(items, start, end, comparable, track);
-  let ours = ends[verbatim - 1] ?? 0;
-  let theirs = start + ours;
-  let met = ours;
-  let last = talk[ours - 1];
+  const none: Agreement = { turns: 0, length: start, start, side: undefined };
+  let agreed = recallAgreement(shown, comparable, track) ?? none;
+  let { length: theirs, side } = agreed;
+  let isPure = agreed.start !== undefined;
+  let ours = ends[agreed.turns - 1] ?? 0;
 
   /** Whether the caller shows all of the turn next. */
   function meets(turn: number): boolean {
     for (const until = ends[turn] ?? 0; ours < until; ours += 1) {
       const item = talk[ours];
-      if (item === undefined || sideOf(item) === undefined) continue;
+      const speaker = item && sideOf(item);
+      if (item === undefined || speaker === undefined) continue;
       const next = findSaid(items, theirs, end);
-      const shown = items[next];
-      if (shown === undefined || next === end) return false;
-      if (!isSame(item, shown, names)) return meetsAsOne(next, until);
+      const shownItem = items[next];
+      if (shownItem === undefined || next === end) return false;
+      if (next > theirs) isPure = false;
+      if (!isSame(item, shownItem, renamed)) return meetsAsOne(next, until);
       theirs = next + 1;
-      met += 1;
-      last = item;
+      side = speaker;
     }
     return true;
   }
@@ -52,80 +62,45 @@ export function findKnown({ items, end }: Shown, { comparable, track }: Path): B
     const answer = talk.slice(ours, until).filter((item) => sideOf(item) !== undefined);
     const messages = answer.filter((item) => item.type === "message" && item.role === "assistant");
     const calls = answer.filter((item) => item.type === "tool-call");
-    const [shown, ...behind] = items.slice(next, Math.min(end, next + 1 + calls.length));
-    if (messages.length + calls.length < answer.length || shown?.type !== "message") return false;
+    const [told, ...behind] = items.slice(next, Math.min(end, next + 1 + calls.length));
+    if (messages.length + calls.length < answer.length || told?.type !== "message") return false;
     const text = messages.map((item) => (item.type === "message" ? canonOf(item.content) : "")).join("");
-    if (shown.role !== "assistant" || !isSameText(text, shown.content)) return false;
-    if (!calls.every((call, at) => behind[at] !== undefined && isSame(call, behind[at], names))) return false;
+    if (told.role !== "assistant" || !isSameText(text, told.content)) return false;
+    if (!calls.every((call, at) => behind[at] !== undefined && isSame(call, behind[at], renamed))) return false;
     ours = until;
     theirs = next + 1 + calls.length;
-    met += 1 + calls.length;
-    last = answer.at(-1);
+    side = "model";
     return true;
   }
 
-  /** Whether the caller's next word is by another side. */
-  function isBetween(): boolean {
-    const next = findSaid(items, theirs, end);
-    const shown = items[next];
-    return shown === undefined || last === undefined || next === end || sideOf(shown) !== sideOf(last);
+  for (let turn = agreed.turns; turn < comparable && meets(turn); turn += 1) {
+    if (!isBetween(shown, theirs, side)) continue;
+    agreed = { turns: turn + 1, length: theirs, start: isPure ? start : undefined, side };
   }
-
-  let known = turns[verbatim - 1];
-  let length = theirs;
-  let isPure = true;
-  for (let turn = verbatim; turn < comparable && meets(turn); turn += 1) {
-    if (!isBetween()) continue;
-    known = turns[turn];
-    length = theirs;
-    isPure = theirs === start + met;
-  }
-  return known?.digest === undefined ? undefined : { length, digest: known.digest, start: isPure ? start : undefined };
-}
-
-/**
- * How many turns, from the first on, are shown message by message and end where another side goes on: nearly all are,
- * and a loop over the messages alone takes half the time.
- */
-function countVerbatim(items: readonly Item[], start: number, end: number, comparable: number, track: Track): number {
-  const { talk, ends } = track;
-  const length = Math.min(ends[comparable - 1] ?? 0, end - start);
-  let same = Math.min(countShownBefore(items, start, track), length);
-  while (same < length && isSameMessage(talk[same], items[start + same])) same += 1;
-  if (same >= minRemembered) track.shown = { items: new WeakRef(items), start, length: same };
-
-  /** Between comparable turns the side changes, so only what follows the same messages may be of the same side. */
-  function isVerbatim(turn: number): boolean {
-    const last = ends[turn] ?? 0;
-    if (last !== same) return last < same;
-    return start + last >= end || isFromOthers(talk[last - 1], items[start + last]);
-  }
-
-  let turns = comparable;
-  while (turns > 0 && !isVerbatim(turns - 1)) turns -= 1;
-  return turns;
+  const digest = turns[agreed.turns - 1]?.digest;
+  if (digest === undefined) return undefined;
+  if (agreed.length >= minRemembered && renamed.size === 0) track.agreed = { ...agreed, items: new WeakRef(items) };
+  return { length: agreed.length, digest, start: agreed.start };
 }
 
 /** Fewer are compared in less time than it takes to remember them. */
 const minRemembered = 32;
 
-/** How many are the very items that were compared last time. */
-function countShownBefore(items: readonly Item[], start: number, { shown }: Track): number {
-  const before = shown?.start === start ? shown.items.deref() : undefined;
-  if (shown === undefined || before === undefined) return 0;
-  let same = 0;
-  while (same < shown.length && items[start + same] === before[start + same]) same += 1;
-  return same;
+/** What was found last time, if these are the very items that were compared. */
+function recallAgreement(shown: Shown, comparable: number, { agreed }: Track): Agreement | undefined {
+  const before = agreed?.items.deref();
+  if (agreed === undefined || before === undefined) return undefined;
+  const { turns, length, side } = agreed;
+  if (turns > comparable || length > shown.end || !isBetween(shown, length, side)) return undefined;
+  for (let at = 0; at < length; at += 1) if (shown.items[at] !== before[at]) return undefined;
+  return agreed;
 }
 
-function isSameMessage(ours: Item | undefined, theirs: Item | undefined): boolean {
-  if (ours?.type !== "message" || theirs?.type !== "message") return false;
-  return ours.content === theirs.content && ours.role === theirs.role;
-}
-
-function isFromOthers(last: Item | undefined, next: Item | undefined): boolean {
-  if (last?.type !== "message" || next?.type !== "message") return false;
-  return last.role === "user" ? next.role === "assistant" : next.role === "user";
+/** Whether the caller's next word is not of this side: what one side says in a row is one run. */
+function isBetween({ items, end }: Shown, from: number, side: Run["side"] | undefined): boolean {
+  const next = findSaid(items, from, end);
+  const item = items[next];
+  return item === undefined || next === end || sideOf(item) !== side;
 }
 
 /** The place of the next item that counts. */
@@ -137,14 +112,16 @@ function findSaid(items: readonly Item[], start: number, end: number): number {
   return next;
 }
 
-function isSame(ours: Item, theirs: Item, names: Map<string, string>): boolean {
+/** Notes the caller's ids of calls in `renamed`. */
+function isSame(ours: Item, theirs: Item, renamed: Map<string, string>): boolean {
   if (ours.type === "message") {
     if (theirs.type !== "message") return false;
     return ours.role === theirs.role && (ours.content === theirs.content || isSameText(ours.content, theirs.content));
   }
   if (ours.type === "tool-call") {
     if (theirs.type !== "tool-call" || ours.name !== theirs.name) return false;
-    names.set(ours.callId, theirs.callId);
+    if (ours.callId === theirs.callId) renamed.delete(ours.callId);
+    else renamed.set(ours.callId, theirs.callId);
     return ours.arguments === theirs.arguments || canonicalJson(ours.arguments) === canonicalJson(theirs.arguments);
   }
   if (ours.type === "other") {
@@ -153,7 +130,7 @@ function isSame(ours: Item, theirs: Item, names: Map<string, string>): boolean {
   return (
     ours.type === "tool-output" &&
     theirs.type === "tool-output" &&
-    names.get(ours.callId) === theirs.callId &&
+    (renamed.get(ours.callId) ?? ours.callId) === theirs.callId &&
     isSameText(ours.output, theirs.output)
   );
 }

@@ -4,6 +4,7 @@
  */
 import { type Content, type Dialect, type Item, isSteering } from "../item.ts";
 import { mergeSteering } from "./force.ts";
+import type { Agreement } from "./known.ts";
 import { type Run, sideOf } from "./runs.ts";
 import type { PathTurn, Session, SessionStore } from "../store.ts";
 import { settledLength } from "./tools.ts";
@@ -43,15 +44,8 @@ export interface Track {
   readonly talk: Item[];
   /** Where each turn ends in the talk. */
   readonly ends: number[];
-  /** What a caller last showed of it, word for word: one that shows the same objects again need not be compared. */
-  shown?: ShownBefore | undefined;
-}
-
-interface ShownBefore {
-  readonly items: WeakRef<readonly Item[]>;
-  /** Where the talk begins among them, and how much of it they show. */
-  readonly start: number;
-  readonly length: number;
+  /** How much of it a caller last showed: one that shows the same objects again need not be compared. */
+  agreed?: (Agreement & { readonly items: WeakRef<readonly Item[]> }) | undefined;
 }
 
 export const noPath: Path = {
