@@ -10,9 +10,10 @@ export interface Draft {
   accept(delta: Delta): Added | undefined;
   /** Of a call: whether it is complete. */
   isWhole?(): boolean;
-  /** Called if it is not broken off. Of a call: adds what must not be missing if nothing more is said. */
+  /** Of a call that is not broken off: adds what must not be missing if nothing more is said. */
   complete?(): Added | undefined;
-  finish(): OutputItem;
+  /** `whole`: it is not broken off. */
+  finish(whole: boolean): OutputItem;
 }
 
 /** An event of the item, but for its place in the answer. */
@@ -75,7 +76,6 @@ function beginReasoning(skeleton: Skeleton<"reasoning">): Draft {
   let text = "";
   let encrypted: string | undefined;
   const signed = gatherFields();
-  let isComplete = false;
   return {
     accept(delta) {
       if (delta.type === "reasoning-seal") encrypted = delta.encrypted;
@@ -92,13 +92,9 @@ function beginReasoning(skeleton: Skeleton<"reasoning">): Draft {
       summary[part] += delta.text;
       return { kind: "summary", part, text: delta.text };
     },
-    complete() {
-      isComplete = true;
-      return undefined;
-    },
-    finish() {
+    finish(whole) {
       // Signed is only the whole: servers refuse a part of it.
-      const extra = isComplete ? signed.toExtra() : undefined;
+      const extra = whole ? signed.toExtra() : undefined;
       const sealed = { ...(encrypted !== undefined && { encrypted }), ...(extra !== undefined && { extra }) };
       return { ...skeleton, summary, text, ...sealed };
     },

@@ -24,7 +24,7 @@ export function createItems(tell: Tell) {
     const { draft } = open;
     if (whole) tellAdded(draft.complete?.());
     else brokenOff = items.length;
-    const item = draft.finish();
+    const item = draft.finish(whole);
     tell({ type: "item-end", index: items.length, item, whole });
     items.push(item);
     open = undefined;

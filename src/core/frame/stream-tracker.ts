@@ -29,7 +29,7 @@ export function createStreamTracker() {
     /** Closes what is open, and ends the turn as it ended, with the items that were received. */
     finish(ended: Answer): readonly Event[] {
       const index = items.length;
-      const item = open?.finish();
+      const item = open?.finish(false);
       const answer = { ...ended, items, pieces: undefined, places: undefined };
       if (item === undefined) return [{ type: "turn-end", answer }];
       return [
