@@ -30,16 +30,13 @@ function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
   }
   const { front, callerVersion, notes } = readInstructions(own, ask.items);
   const news = place.input.filter((item) => !isSteering(item) || notes.has(item));
-  if (instead !== undefined || path.isAbridged || callerVersion !== undefined) {
-    const before = (instead ?? talkOf(path, told)).filter((item) => !isSteering(item)).concat(place.base);
-    const talk = callerVersion === undefined ? before : withInnerInstructions(before, callerVersion);
-    return front.concat(checkTools(talk.concat(news), place, ask));
-  }
   const loose = talkFrom(path, path.settled).concat(place.base, news);
+  const isRewritten = instead !== undefined || path.isAbridged || callerVersion !== undefined;
   // A repeated or late output of an older call requires all of the talk.
-  if (findStray(loose) !== undefined)
-    return front.concat(checkTools(talkFrom(path, 0).concat(place.base, news), place, ask));
-  return amidTalk(front, path, checkTools(loose, place, ask));
+  if (!isRewritten && findStray(loose) === undefined) return amidTalk(front, path, checkTools(loose, place, ask));
+  const before = (instead ?? talkOf(path, told)).filter((item) => !isSteering(item)).concat(place.base);
+  const talk = callerVersion === undefined ? before : withInnerInstructions(before, callerVersion);
+  return front.concat(checkTools(talk.concat(news), place, ask));
 }
 
 /**
