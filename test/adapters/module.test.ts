@@ -92,6 +92,30 @@ test("null means absent", async (context) => {
   ]);
 });
 
+test("what a module changes in a turn, it changes for itself alone", async () => {
+  const items = [{ type: "message", role: "user", content: [{ type: "text", text: "hi" }] }] as const;
+  const asked: Turn = { ...turn, items };
+  function spoil({ items: seen }: Turn): void {
+    assert.deepEqual(seen, items);
+    const own = seen as unknown as { content: { text: string }[] }[];
+    for (const { content } of own) for (const part of content) part.text = "changed";
+    own.length = 0;
+  }
+  const guarded = guardAdapter({
+    async *stream(seen) {
+      spoil(seen);
+    },
+    async countTokens(seen) {
+      spoil(seen);
+      return 1;
+    },
+  });
+  const { signal } = new AbortController();
+  await guarded.countTokens?.(asked, signal);
+  await Array.fromAsync(guarded.stream(asked, signal));
+  assert.deepEqual(asked.items, [{ type: "message", role: "user", content: [{ type: "text", text: "hi" }] }]);
+});
+
 test("a module need not know its context window", () => {
   const contextWindow = () => null as unknown as undefined;
   assert.equal(guardAdapter({ async *stream() {}, contextWindow }).contextWindow?.("m"), undefined);

@@ -1,4 +1,7 @@
-/** Wraps an operator's adapter: checks what it returns, explains what it throws, and never depends on it to stop. */
+/**
+ * Wraps an operator's adapter: what it is given is its own, what it returns is checked, what it throws is explained, and
+ * nobody depends on it to stop.
+ */
 import { inspect } from "node:util";
 import { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
@@ -6,7 +9,7 @@ import type { LimitsOf } from "../type.ts";
 import { pullSteps } from "../waiting.ts";
 import type { Limit } from "../watch.ts";
 import { reportableCodes, toLateFailure, toWholeSeconds } from "../failures.ts";
-import { isCount } from "../json.ts";
+import { isCount, isObject } from "../json.ts";
 import { checkBatch, isAbsent, unfit } from "./check.ts";
 
 /** Without limits, an answer may take any time. */
@@ -14,7 +17,7 @@ export function guardAdapter(adapter: Adapter, limitsOf: LimitsOf = () => unlimi
   return {
     /** A cancelled or late turn ends at once, even if the adapter ignores the signal. */
     async *stream(turn, signal, tell) {
-      const start = (inner: AbortSignal) => iterate(adapter.stream(turn, inner, tell));
+      const start = (inner: AbortSignal) => iterate(adapter.stream(copyOf(turn), inner, tell));
       try {
         for await (const batch of pullSteps(start, limitsOf(turn), signal, toLateness)) {
           yield checkBatch(batch, turn.settings.choices);
@@ -25,10 +28,24 @@ export function guardAdapter(adapter: Adapter, limitsOf: LimitsOf = () => unlimi
     },
     speaks: adapter.speaks,
     contextWindow: adapter.contextWindow && ((model) => readWindow(adapter, model)),
-    countTokens: guardCall(adapter.countTokens?.bind(adapter), isCount, "countTokens must return a number of tokens"),
+    countTokens: guardCall(
+      adapter.countTokens && (async (turn, signal) => adapter.countTokens?.(copyOf(turn), signal)),
+      isCount,
+      "countTokens must return a number of tokens",
+    ),
     models: guardCall(adapter.models?.bind(adapter), isNames, "models must return a list of names"),
     close: adapter.close && (async () => inTime(adapter.close?.(), "close")),
   };
+}
+
+/** The original belongs to the gateway's memory of the conversation. Texts, which nobody can change, are shared. */
+function copyOf<Value>(value: Value): Value;
+function copyOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copyOf);
+  if (!isObject(value)) return value;
+  const copy: Record<string, unknown> = { ...value };
+  for (const name in copy) copy[name] = copyOf(copy[name]);
+  return copy;
 }
 
 const unlimited = { firstByteMs: Infinity, idleMs: Infinity } as const;
