@@ -28,7 +28,7 @@ export interface Search {
   findTurn(owner: string, turnId: string): Promise<StoredTurn | undefined>;
   /** The turns from the root to this one, oldest first, without `told`. */
   readPath(turnId: string): Promise<Path>;
-  /** The same if all of it is cached; undefined if it would have to be read. */
+  /** The same if all of it is cached, or all but its end; undefined if more would have to be read. */
   recallPath(turnId: string): Promise<Path | undefined>;
   /**
    * A turn with the first of these digests that any turn of the session has: preferably one of the `maxExaminedTwins`

@@ -84,6 +84,24 @@ export function describeOtherGateways(server: () => RedisServer): void {
       }
     });
 
+    test("reads only the end of a thread that another continued", async (context) => {
+      const url = server().url("continued");
+      const [gateway, beside, cold] = await Promise.all([url, url, url].map((each) => open(context, { url: each })));
+      const thread = await keepThread(gateway!, 100);
+      let newest = thread.at(-1)!;
+      assert.equal((await readTurns(beside!, newest.id)).length, 100);
+      const countRead = async () =>
+        Number(/cmdstat_hmget:calls=(\d+)/.exec(await server().ask("INFO", "commandstats"))?.[1]);
+      const readBefore = await countRead();
+      newest = await keepBelow(gateway!, newest, {});
+      assert.equal((await readTurns(beside!, newest.id)).length, 101);
+      newest = await keepBelow(gateway!, newest, {});
+      assert.equal((await beside!.recallPath(newest.id))?.length, 102);
+      assert.equal(await cold!.recallPath(newest.id), undefined);
+      assert.ok((await countRead()) - readBefore < 40);
+      assert.equal((await readTurns(cold!, newest.id)).length, 102);
+    });
+
     test("sees the command line's deletions, and uses the archives that it imports", async (context) => {
       const url = server().url();
       const [gateway, beside] = [await open(context, { url }), await open(context, { url })];

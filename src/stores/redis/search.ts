@@ -16,29 +16,38 @@ export function createSearch(access: Access): Search {
     return recent.path(turnId);
   }
 
-  /** Reads what is not cached of a path, a bounded part at a time, and caches it as far as there is room. */
+  /** Reads a path's turns from one on towards the root, and caches them as far as there is room. */
+  async function readPart(turnId: string, [steps, bytes]: Bounds, mayCache = true) {
+    const [changes, found] = toList(await access.read(scripts.readPath, turnId, steps, bytes));
+    const part = toList(found).map(readStep);
+    const isCached = access.seeChanges(changes) && mayCache;
+    if (isCached) for (const { turn, size } of part) recent.add(turn, size);
+    return { part: part.map(({ turn }) => turn), isCached };
+  }
+
+  /** Reads what is not cached of a path, a bounded part at a time. */
   async function readPath(turnId: string): Promise<Path> {
     const turns: PathTurn[] = [];
     const changesBefore = access.changesSeen();
     let rest: string | undefined = turnId;
-    for (let turn = recent.get(turnId); turn !== undefined; turn = rest === undefined ? undefined : recent.get(rest)) {
-      turns.push(turn);
-      rest = turn.parent;
-    }
+    let bounds = recent.get(turnId) === undefined ? endBounds : partBounds;
     let isWhole = true;
     while (rest !== undefined) {
-      const [changes, found] = toList(await access.read(scripts.readPath, rest, maxSteps, maxBytes));
-      const steps = toList(found).map(readStep);
-      // A change of the tree between two parts may affect the first: from then on, nothing is cached.
-      isWhole = access.seeChanges(changes) && isWhole;
-      // And if the first turn of the next part is deleted, its children get another parent.
-      const isCut = steps.length === 0 && turns.length > 0;
-      if (isCut && access.changesSeen() !== changesBefore) return readPath(turnId);
-      for (const { turn, size } of steps) {
-        if (isWhole) recent.add(turn, size);
-        turns.push(turn);
+      const known = recent.get(rest);
+      if (known !== undefined) {
+        turns.push(known);
+        rest = known.parent;
+        continue;
       }
-      rest = steps.at(-1)?.turn.parent;
+      const { part, isCached } = await readPart(rest, bounds, isWhole);
+      // A change of the tree between two parts may affect the first: from then on, nothing is cached.
+      isWhole = isCached;
+      // And if the first turn of the next part is deleted, its children get another parent.
+      const isCut = part.length === 0 && turns.length > 0;
+      if (isCut && access.changesSeen() !== changesBefore) return readPath(turnId);
+      for (const turn of part) turns.push(turn);
+      rest = part.at(-1)?.parent;
+      bounds = partBounds;
     }
     return recent.path(turnId) ?? toPath(turns.toReversed());
   }
@@ -73,7 +82,12 @@ export function createSearch(access: Access): Search {
     async readPath(turnId) {
       return (await recall(turnId)) ?? readPath(turnId);
     },
-    recallPath: recall,
+    async recallPath(turnId) {
+      const path = await recall(turnId);
+      if (path !== undefined) return path;
+      await readPart(turnId, endBounds);
+      return recent.path(turnId);
+    },
     async findByDigest(sessionId, digests) {
       // Most callers show what they received last, which is the first digest: the others are seldom worth a list.
       for (let start = 0, length = 8; start < digests.length; start += length, length = 2_000) {
@@ -103,9 +117,13 @@ export function createSearch(access: Access): Search {
   };
 }
 
-/** How many turns of a path are read at once, so that Redis can serve others. */
-const maxSteps = "500";
-const maxBytes = "4000000";
+/** How many turns of a path are read at once, and about how many bytes. */
+type Bounds = readonly [steps: string, bytes: string];
+
+/** Often only what other gateways have just added is not cached. */
+const endBounds: Bounds = ["8", "100000"];
+/** So that Redis can serve others. */
+const partBounds: Bounds = ["500", "4000000"];
 
 function toSession(id: string, reply: Reply | undefined): Session | undefined {
   const [owner, tip, resends] = toList(reply);
