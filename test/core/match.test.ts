@@ -258,6 +258,15 @@ test("a different question after an answer without text is kept in full", async 
   );
 });
 
+test("the model sees a blank answer once, though a conversation other than the newest branches after it", async () => {
+  const say = createScene();
+  const history = [...talk("one"), user("two"), assistant("")];
+  await say([...history, user("three")]);
+  await say([...talk("one"), user("else")]);
+  const edited = [...history, user("four")];
+  assert.deepEqual((await say(edited)).seen, edited);
+});
+
 test("a client that shows the end of its history is matched by it, even if an earlier answer was blank", async () => {
   const say = createScene({ hint: "header:x-session-id:kitchen", hintsAtTalk: true });
   await say([user("one")]);

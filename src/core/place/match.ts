@@ -6,7 +6,7 @@ import type { History } from "../ports.ts";
 import { maxTwins, type Session, type SessionStore, type Twin } from "../store.ts";
 import { type Beginning, findKnown } from "./known.ts";
 import { noPath, type Path } from "./path.ts";
-import { type Run, toRuns } from "./runs.ts";
+import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
 import { callerVersionOf, extrasOf, divide, findAnswer, type Shown, steeringOf, withOwnIds } from "./shown.ts";
 import { isSameSteering } from "./steering.ts";
 import type { Threads } from "./threads.ts";
@@ -106,7 +106,7 @@ async function meet(
     candidates.map(({ digest }) => digest),
   );
   if (found === undefined) return undefined;
-  const end = candidates[found.index]?.length ?? 0;
+  const foundEnd = candidates[found.index]?.length ?? 0;
   const isWhole = found.index === 0;
   const newest = found.id === likely?.tip?.id ? likely : await store.readPath(found.id);
   // It may have been deleted meanwhile.
@@ -115,12 +115,24 @@ async function meet(
   // Nor may it match as the end of another conversation.
   if (twin === undefined) return { isWhole: true, ...foreign(shown) };
   const { path } = twin;
+  const end = skipBlank(shown, foundEnd, path);
   const history = isWhole && !twin.hasChildren ? "matched" : "forked";
   const named = withOwnIds(shown, end, path);
   if (path.isAbridged) return { isWhole, history, path, ...callerVersionOf(named, end) };
   const isVerbatim = path === likely && known.length === shown.end && isPlain(shown, known, path);
   const callerVersion = isVerbatim ? undefined : extrasOf(named, end, path);
   return { isWhole, history, path, isVerbatim, callerVersion, ...divide(named, end, known) };
+}
+
+/** No digest covers blank answers, so a path may already end with those that are shown next. */
+function skipBlank({ items, end }: Shown, start: number, { talkLength, track }: Path): number {
+  let next = start;
+  for (let ours = talkLength - 1; next < end && isBlank(items[next]) && isBlank(track.talk[ours]); ours -= 1) next += 1;
+  return next;
+}
+
+function isBlank(item: Item | undefined): boolean {
+  return item !== undefined && sideOf(item) === "model" && !isWord(item);
 }
 
 interface ReadTwin extends Pick<Twin, "hasChildren"> {
