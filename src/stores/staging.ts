@@ -15,8 +15,9 @@ export interface StagedRow {
   readonly record: string;
 }
 
-export function createStaging(toStaged: (record: ArchiveRecord) => readonly unknown[]): Staging {
-  const { database, use } = createTemporary("Nothing was imported: the archive cannot be buffered", "import it again.");
+export function createStaging(toStaged: (record: ArchiveRecord) => readonly unknown[], inMemory = false): Staging {
+  const what = "Nothing was imported: the archive cannot be buffered";
+  const { database, use } = createTemporary(what, "import it again.", inMemory);
   database.exec("CREATE TABLE staged (type TEXT, record TEXT) STRICT");
   const add = database.prepare("INSERT INTO staged VALUES (?, ?)");
   const read = database.prepare("SELECT type, record FROM staged ORDER BY rowid");

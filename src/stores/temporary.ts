@@ -11,10 +11,10 @@ export interface Temporary {
   use<T>(work: () => T): T;
 }
 
-/** Its errors begin with `what` and end with `remedy`. */
-export function createTemporary(what: string, remedy: string): Temporary {
+/** Its errors begin with `what` and end with `remedy`. For a store that is `inMemory` it has no file either. */
+export function createTemporary(what: string, remedy: string, inMemory = false): Temporary {
   // A database without a name is in memory while it is small, then in a file that is deleted with it.
-  const database = new DatabaseSync("");
+  const database = new DatabaseSync(inMemory ? ":memory:" : "");
   return {
     database,
     use(work) {

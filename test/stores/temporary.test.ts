@@ -1,4 +1,4 @@
-/** What is too large for memory, where the temporary folder has no room for it. */
+/** What a store keeps in the temporary folder, where that has no room for it. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { makeFolder } from "../gateway.ts";
 const limiter = "prlimit";
 const noLimits = spawnSync(limiter, ["--version"]).status !== 0 && `there is no ${limiter} here`;
 
-const program = `
+const exporting = `
 import { createExported } from ${JSON.stringify(new URL("../../src/stores/sqlite/exported.ts", import.meta.url).href)};
 const told = createExported();
 try {
@@ -19,7 +19,7 @@ try {
 
 test("an export that cannot record its progress reports where there is no room", { skip: noLimits }, (context) => {
   const folder = makeFolder(context);
-  const argv = ["--fsize=100000", process.execPath, "--input-type=module", "--eval", program];
+  const argv = ["--fsize=100000", process.execPath, "--input-type=module", "--eval", exporting];
   const { stdout, stderr } = spawnSync(limiter, argv, { env: { TMPDIR: folder }, encoding: "utf8", timeout: 20_000 });
   assert.equal(
     stdout,
@@ -28,3 +28,28 @@ test("an export that cannot record its progress reports where there is no room",
     stderr,
   );
 });
+
+const inMemory = `
+import { openStore } from ${JSON.stringify(new URL("../../src/stores/index.ts", import.meta.url).href)};
+const store = await openStore("memory:");
+async function* read() {
+  yield* store.exportRecords();
+  const common = { owner: "alice", resends: false, metadata: {}, createdAt: new Date(), updatedAt: new Date() };
+  for (let count = 0; count < 500; count += 1) {
+    yield { ...common, type: "session", id: "conv_" + count + "_".repeat(10_000) };
+  }
+}
+const { sessions } = await store.importRecords(read());
+const exported = await Array.fromAsync(store.exportRecords());
+console.log(sessions, exported.length);`;
+
+test(
+  "a store in memory imports and exports what the temporary folder has no room for",
+  { skip: noLimits },
+  (context) => {
+    const argv = ["--fsize=100000", process.execPath, "--input-type=module", "--eval", inMemory];
+    const env = { TMPDIR: makeFolder(context) };
+    const { stdout, stderr } = spawnSync(limiter, argv, { env, encoding: "utf8", timeout: 20_000 });
+    assert.equal(stdout, "500 501\n", stderr);
+  },
+);

@@ -11,6 +11,8 @@ import { cannotRead } from "./trouble.ts";
 
 export interface Access {
   readonly database: DatabaseSync;
+  /** It has no file, so nothing of it goes into a temporary one. */
+  readonly inMemory: boolean;
   readonly prepare: Prepare;
   readonly checkpoints: Checkpoints;
   readonly group: Group;
@@ -104,6 +106,7 @@ export function createAccess(
   }
   return {
     database,
+    inMemory: database.location() === null,
     prepare,
     checkpoints,
     group: createGroup(database, checkpoints, sync?.whenOnDisk, beforeWriting, now),

@@ -28,7 +28,7 @@ export function createArchive(access: Access): Omit<Archive, "importRecords"> {
     if (!isKnown) throw noSession(wanted);
     const sealKeys = [...readKeys(statements.findSeal), ...readKeys(statements.findForeignSeals)];
     yield { type: "store", hintKey: toBase64(read(access.readHintKey)), sealKeys };
-    const told = createExported();
+    const told = createExported(access.inMemory);
     try {
       for (const session of isOutside ? [] : readSessions(lastSession, wanted)) {
         told.addSession(session.id);

@@ -12,8 +12,9 @@ export interface Exported {
   close(): void;
 }
 
-export function createExported(): Exported {
-  const { database, use } = createTemporary("The progress of the export cannot be recorded", "export it again.");
+export function createExported(inMemory = false): Exported {
+  const what = "The progress of the export cannot be recorded";
+  const { database, use } = createTemporary(what, "export it again.", inMemory);
   // Nothing is rolled back.
   database.exec(`
     PRAGMA journal_mode = OFF;

@@ -100,7 +100,7 @@ export function createImport(access: Access, removal: Removal, ends: Ends): Arch
   }
 
   return async (records) => {
-    const staging = createStaging(toStaged);
+    const staging = createStaging(toStaged, access.inMemory);
     try {
       for await (const record of records) staging.add(record);
       return await group.add(
