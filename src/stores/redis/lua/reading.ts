@@ -115,11 +115,11 @@ for at = 1, math.min(#named, limit) do add(named[at][2]) end
 return page
 `);
 
-/** A page of turns by arrival number, and where to continue. */
+/** A page of turns by arrival number, without those of sessions being deleted; and where to continue. */
 export const exportTurns = look(String.raw`
 local number, last, maxBytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local page, bytes, look, bucket = {}, 0, 0, nil
-while number <= last and #page < 32 and bytes < maxBytes and look < 1000 do
+local page, turns, bytes, look, bucket = {}, 0, 0, 0, nil
+while number <= last and turns < 32 and bytes < maxBytes and look < 1000 do
   if not bucket or number % 100 == 0 then
     bucket, look = {}, look + 1
     local found = call('HGETALL', orderKey(number))
@@ -127,8 +127,8 @@ while number <= last and #page < 32 and bytes < maxBytes and look < 1000 do
   end
   local turn = bucket[number] and tellTurn(bucket[number])
   if turn then
-    page[#page + 1] = turn
-    bytes = bytes + #turn[3] + #turn[4]
+    turns, bytes = turns + 1, bytes + #turn[3] + #turn[4]
+    if isThere(cjson.decode(turn[2])) then page[#page + 1] = turn end
   end
   number = number + 1
 end
