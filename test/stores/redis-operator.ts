@@ -45,6 +45,18 @@ export function describeOperator(server: () => RedisServer): void {
     assert.equal(all.scripts, 3, "each of them through at most 200 turns");
   });
 
+  test("each sessionless tree is listed once, even if another begins meanwhile", async (context) => {
+    const store = await open(context, "listed-once");
+    const [older] = await keepLoose(store, 1, new Date(1));
+    const [newer] = await keepLoose(store, 200, new Date(2));
+    const listed = store.listSessionless({ limit: 2 });
+    await keepLoose(store, 1, new Date(3));
+    assert.deepEqual(
+      (await listed).map(({ id }) => id),
+      [newer!.id, older!.id],
+    );
+  });
+
   test("a sessionless tree is listed, exported and deleted in short steps, however large it is", async (context) => {
     const store = await open(context, "large");
     const thread = await keepLoose(store, 1_500, new Date(0));

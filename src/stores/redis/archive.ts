@@ -37,16 +37,15 @@ export function createArchive(access: Access, readPath: Search["readPath"]): Omi
       return toList(page).map(toSummary);
     },
     async listSessionless({ owner = "", after, limit }) {
-      const rank = after === undefined ? -1 : await send("ZREVRANK", key("loose"), after);
-      if (rank === null) throw noSessionless(after ?? "");
       const found: SessionSummary[] = [];
-      let place: Reply = Number(rank) + 1;
-      while (place !== null && found.length < limit) {
-        const room = String(limit - found.length);
-        const [next = null, page] = toList(await read(scripts.listSessionless, owner, String(place), room));
+      let place: readonly string[] = after === undefined ? [] : [after];
+      do {
+        const reply = await read(scripts.listSessionless, owner, String(limit - found.length), ...place);
+        if (reply === null) throw noSessionless(after ?? "");
+        const [page, next] = toList(reply);
         for (const tree of toList(page)) found.push(await measureRest(toSummary(tree), toTexts(toList(tree)[6])));
-        place = next;
-      }
+        place = toTexts(next);
+      } while (place.length > 0 && found.length < limit);
       return found;
     },
     exportRecords: createExport(access, readPath),

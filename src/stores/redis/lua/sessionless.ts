@@ -31,25 +31,33 @@ return walk(ids, ARGV[1])
 `);
 
 /**
- * How lists show trees, youngest root first, from a place on, of everybody or of one owner: at most a number of them,
- * and no more once enough turns were walked; of a large one, where to continue. Also returns the next place, if any.
+ * How lists show trees, youngest root first, behind a root if one is given, of everybody or of one owner: at most a
+ * number of them, and no more once enough turns were walked; of a large one, where to continue. Also returns the root
+ * behind which the next are, if any, and its time, in case it is gone by then.
  */
 export const listSessionless = look(String.raw`
 ${firstWords}
 ${walk}
-local owner, place, limit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local page, walked = {}, 0
-for _, id in ipairs(call('ZREVRANGE', P .. 'loose', place, place + 99)) do
-  if #page >= limit or walked >= 200 then break end
+local owner, limit, after, time = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local page, walked, looked, place = {}, 0, 0, 0
+if after then
+  local rank = call('ZREVRANK', P .. 'loose', after)
+  if not rank and not time then return false end
+  place = rank and rank + 1 or call('ZCOUNT', P .. 'loose', time, '+inf')
+end
+local roots = call('ZREVRANGE', P .. 'loose', place, place + 99)
+while looked < #roots and #page < limit and walked < 200 do
+  looked = looked + 1
+  local id = roots[looked]
   local turn = readTurn(id)
   if turn and (owner == '' or turn[OWNER] == owner) then
     local seen, rest, newest = unpack(walk({ id }, ''))
     page[#page + 1] = { turn[OWNER], turn[CREATED], newest, #seen, id, firstWords(id), rest }
     walked = walked + #seen
   end
-  place = place + 1
 end
-return { place < call('ZCARD', P .. 'loose') and place, page }
+local last = (looked < #roots or #roots == 100) and roots[looked]
+return { page, last and { last, call('ZSCORE', P .. 'loose', last) } }
 `);
 
 /** Deletes turns; their children then follow the first named, or nothing. Returns the change count and changed ids. */
