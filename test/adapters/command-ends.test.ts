@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { setImmediate as turnOfLoop } from "node:timers/promises";
 import { createCommand } from "./made.ts";
 import { makeFolder } from "../gateway.ts";
 import { answerOf, collect, environment, failureOf, type Options, textOf, turnOf } from "./command-scene.ts";
@@ -179,6 +181,33 @@ test("an answer is complete when its program has ended, even if a detached proce
   const [said = "", left] = textOf(await collect(adapter, turnOf("Hello"))).split(" ");
   process.kill(Number(left));
   assert.equal(said.length, 300_000);
+});
+
+test("output that came while the gateway was held up is read, however slow its reader is", async (context) => {
+  const later = setTimeout;
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const kill = context.mock.method(process, "kill");
+  const file = (name: string) => join(folder, name);
+  const folder = makeFolder(context);
+  const waitFor = (name: string) => `while [ ! -e ${file(name)} ]; do sleep 0.01; done`;
+  const left = `${waitFor("second")}; echo two; touch ${file("said")}; ${waitFor("third")}; echo three`;
+  const held = `{ detached: true, stdio: ["ignore", "inherit", "inherit"] }`;
+  const script = `require("node:child_process").spawn("sh", ["-c", ${JSON.stringify(left)}], ${held}).unref(); console.log("one")`;
+  const adapter = createCommand({ argv: [node, "-e", script], output: "text" }, environment);
+  const answer = adapter.stream(turnOf("Hello"), new AbortController().signal)[Symbol.asyncIterator]();
+  await answer.next();
+  while (kill.mock.callCount() === 0) await turnOfLoop();
+  const second = answer.next();
+  await new Promise((resolve) => later(resolve, 1));
+  writeFileSync(file("second"), "");
+  while (!existsSync(file("said"))) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+  context.mock.timers.tick(500);
+  assert.match(textOf((await second).value ?? []), /two/);
+  await turnOfLoop();
+  await turnOfLoop();
+  writeFileSync(file("third"), "");
+  assert.match(textOf((await answer.next()).value ?? []), /three/);
+  assert.equal((await answer.next()).done, true);
 });
 
 test("a gateway that closes ends its programs", async (context) => {

@@ -108,8 +108,8 @@ export function startProgram(launch: Launch, maxOutputBytes: number, signal: Abo
             fail(new GatewayError("adapter_protocol", message, { cause: toCause() }));
             break;
           }
-          yield bytes;
           expectEnd();
+          yield bytes;
         }
       } catch {
         // The output was cut off: if nothing has failed, the exit code says whether the answer is complete.
