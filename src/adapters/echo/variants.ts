@@ -30,8 +30,9 @@ export function* unfold(part: unknown, whole: Whole, references: readonly string
   for (const keyword of ["allOf", "anyOf", "oneOf"]) {
     const { [keyword]: parts, ...rest } = part;
     if (!Array.isArray(parts)) continue;
-    const ways = keyword === "allOf" ? [parts] : parts.map((choice) => [choice]);
-    for (const way of ways) yield* unfoldAll([rest, ...way], whole, references);
+    if (keyword === "allOf") yield* unfoldAll([rest, ...parts], whole, references);
+    // One by one: often the first will do, and there may be very many.
+    else for (const choice of parts) yield* unfoldAll([rest, choice], whole, references);
     return;
   }
   yield { schema: part, references };
