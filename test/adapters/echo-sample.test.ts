@@ -317,6 +317,13 @@ test("many values of a long list of choices are made in little time", () => {
   assert.ok(worked() - since < 1_000);
 });
 
+test("a reference of many characters is refused", () => {
+  for (const reference of ["x".repeat(1_000), "/x".repeat(500), "/%20".repeat(250)]) {
+    const items = { $ref: `#${reference}` };
+    assert.throws(() => makeSample({ type: "array", items, minItems: 1 }, plain), { code: "adapter_bad_request" });
+  }
+});
+
 test("two long lists of values are intersected in linear time", () => {
   const values = (from: number) => Array.from({ length: 50_000 }, (_, index) => from + index);
   const types = (prefix: string) => Array.from({ length: 50_000 }, (_, index) => `${prefix}${index}`);

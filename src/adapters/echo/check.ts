@@ -55,8 +55,12 @@ export function refuseSize(): never {
 
 /** The part that a reference within the schema points to; a reference elsewhere allows anything. */
 export function resolveReference(root: JsonSchema, reference: string): unknown {
+  if (reference.length > maxReferenceLength) refuseSize();
   return reference.startsWith("#") ? (Pointer.Get(root, decode(reference.slice(1))) ?? true) : true;
 }
+
+/** In characters: the validator reads all of a reference each time that it follows it. */
+const maxReferenceLength = 300;
 
 function decode(pointer: string): string {
   try {
