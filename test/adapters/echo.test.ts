@@ -269,6 +269,7 @@ test("a text full of directives does not block the event loop", async () => {
 
 test("counting the words of a long conversation does not block the event loop", async () => {
   assert.ok((await turnsDuring(countWords(Array.from({ length: 50 }, () => "a".repeat(100_000))))) >= 9);
+  assert.ok((await turnsDuring(countWords(["a ".repeat(400_000)]))) >= 19);
 });
 
 test("words are separated by any Unicode white space", async () => {

@@ -12,6 +12,8 @@ export function* argumentPieces(text: string): Generator<string, void, void> {
 
 /** Characters of words read without a pause: a few milliseconds. */
 const maxAtOnce = 500_000;
+/** To find a word takes as long as to read this many. */
+const charactersPerWord = 25;
 
 /** Reads one after the other, because a list of all words would be many times the size of the text. */
 export async function countWords(texts: Iterable<string>): Promise<number> {
@@ -20,7 +22,7 @@ export async function countWords(texts: Iterable<string>): Promise<number> {
   for (const text of texts) {
     for (const [word] of text.matchAll(/\S+/g)) {
       count += 1;
-      read += word.length;
+      read += word.length + charactersPerWord;
       if (read < maxAtOnce) continue;
       read = 0;
       await breathe();
