@@ -317,6 +317,13 @@ test("many values of a long list of choices are made in little time", () => {
   assert.ok(worked() - since < 1_000);
 });
 
+test("many values of a part with very many keywords are refused in little time", () => {
+  const since = worked();
+  const items = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`x${index}`, 1]));
+  assert.throws(() => makeSample({ type: "array", items, minItems: 200 }, plain), { code: "adapter_bad_request" });
+  assert.ok(worked() - since < 2_000);
+});
+
 test("a reference of many characters is refused", () => {
   for (const reference of ["x".repeat(1_000), "/x".repeat(500), "/%20".repeat(250)]) {
     const items = { $ref: `#${reference}` };

@@ -21,15 +21,17 @@ export function* unfold(part: unknown, whole: Whole, references: readonly string
   whole.countStep();
   if (part === false) return;
   if (!isObject(part)) return yield { schema: {}, references };
-  const { $ref, ...others } = part;
-  if (typeof $ref === "string") {
+  whole.countStep(Math.floor(Object.keys(part).length / keywordsPerStep));
+  if (typeof part.$ref === "string") {
+    const { $ref, ...others } = part;
     if (references.includes($ref)) return;
     if (references.length >= maxReferences) refuseSize();
     return yield* unfoldAll([resolveReference(whole.root, $ref), others], whole, [...references, $ref]);
   }
   for (const keyword of ["allOf", "anyOf", "oneOf"]) {
-    const { [keyword]: parts, ...rest } = part;
+    const parts = part[keyword];
     if (!Array.isArray(parts)) continue;
+    const { [keyword]: _, ...rest } = part;
     if (keyword === "allOf") yield* unfoldAll([rest, ...parts], whole, references);
     // One by one: often the first will do, and there may be very many.
     else for (const choice of parts) yield* unfoldAll([rest, choice], whole, references);
@@ -37,6 +39,9 @@ export function* unfold(part: unknown, whole: Whole, references: readonly string
   }
   yield { schema: part, references };
 }
+
+/** A part of a schema that was made for use has fewer; all of them are copied and checked. */
+const keywordsPerStep = 20;
 
 /** How many parts can be combined: each is a call within the one before. */
 const maxTogether = 100;
