@@ -62,9 +62,9 @@ function createMaker(root: JsonSchema, options: SampleOptions) {
     if (check !== undefined && schema[hiddenPattern] === undefined) yield* told;
     if ("const" in schema) return yield schema.const;
     if (Array.isArray(schema.enum)) {
-      const first = nth % Math.max(schema.enum.length, 1);
-      yield* schema.enum.slice(first);
-      return yield* schema.enum.slice(0, first);
+      const { length } = schema.enum;
+      for (let at = 0; at < length; at += 1) yield schema.enum[(nth + at) % length];
+      return;
     }
     if (nth === 0 && "default" in schema) yield schema.default;
     if (nth === 0 && Array.isArray(schema.examples)) yield* schema.examples;
