@@ -267,6 +267,16 @@ test("the model sees a blank answer once, though a conversation other than the n
   assert.deepEqual((await say(edited)).seen, edited);
 });
 
+test("the model sees the reasoning of a blank answer once", async () => {
+  const say = createScene();
+  const reasoning: Item = { type: "reasoning", summary: [], text: "Hm." };
+  const history = [...talk("one"), user("two"), reasoning, assistant("")];
+  await say([...history, user("three")]);
+  await say([...talk("one"), user("else")]);
+  const edited = [...history, user("four")];
+  assert.deepEqual((await say(edited)).seen, edited);
+});
+
 test("a client that shows the end of its history is matched by it, even if an earlier answer was blank", async () => {
   const say = createScene({ hint: "header:x-session-id:kitchen", hintsAtTalk: true });
   await say([user("one")]);

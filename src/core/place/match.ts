@@ -124,15 +124,26 @@ async function meet(
   return { isWhole, history, path, isVerbatim, callerVersion, ...divide(named, end, known) };
 }
 
-/** No digest covers blank answers, so a path may already end with those that are shown next. */
-function skipBlank({ items, end }: Shown, start: number, { talkLength, track }: Path): number {
+/** No digest covers blank answers, so a path may already end with those that are shown next, and their reasoning. */
+function skipBlank({ items, end }: Shown, start: number, { talkLength, track: { talk } }: Path): number {
   let next = start;
-  for (let ours = talkLength - 1; next < end && isBlank(items[next]) && isBlank(track.talk[ours]); ours -= 1) next += 1;
+  let ours = talkLength - 1;
+  for (let theirs = start; theirs < end; theirs += 1) {
+    if (isUnsaid(items[theirs])) continue;
+    while (isUnsaid(talk[ours])) ours -= 1;
+    if (!isBlank(items[theirs]) || !isBlank(talk[ours])) break;
+    next = theirs + 1;
+    ours -= 1;
+  }
   return next;
 }
 
 function isBlank(item: Item | undefined): boolean {
   return item !== undefined && sideOf(item) === "model" && !isWord(item);
+}
+
+function isUnsaid(item: Item | undefined): boolean {
+  return item !== undefined && sideOf(item) === undefined;
 }
 
 interface ReadTwin extends Pick<Twin, "hasChildren"> {
