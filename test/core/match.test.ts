@@ -14,12 +14,17 @@ const system = (content: string): Item => ({ type: "message", role: "system", co
 const output = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: "done" });
 const called = (callId: string): Item => ({ type: "tool-call", kind: "function", callId, name: "f", arguments: "{}" });
 
-/** A model that answers `re: <the last user text>`, calls a tool on `CALL`, and only reasons on `BLANK`. */
+/**
+ * A model that answers `re: <the last user text>`, in two messages on `SPLIT`, calls a tool on `CALL`, and only reasons
+ * on `BLANK`.
+ */
 function createScene(by: { readonly hint: string; readonly hintsAtTalk?: boolean } = { hint: "user:u" }) {
   const adapter = createScriptedAdapter(async function* (turn) {
     const last = turn.items.at(-1);
     const lastText = last?.type === "message" && typeof last.content === "string" ? last.content : "output";
     if (lastText.endsWith("BLANK")) yield [{ type: "reasoning", text: "Hm." }];
+    else if (lastText.endsWith("SPLIT"))
+      yield [{ type: "text", text: "re: " }, { type: "message-end" }, { type: "text", text: lastText }];
     else if (lastText !== "CALL") yield [{ type: "text", text: `re: ${lastText}` }];
     else
       yield [
@@ -256,6 +261,14 @@ test("a different question after an answer without text is kept in full", async 
     seen.filter((item) => item.type === "message"),
     [user("Look. BLANK"), ...others],
   );
+});
+
+test("an answer of two messages is recognised as one text, though its question came with an exchange of the client's own", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  const history = [...talk("one"), user("two"), assistant("My own answer."), user("three SPLIT")];
+  assert.equal((await say(history)).history, "forked");
+  assert.equal((await say([...history, assistant("re: three SPLIT"), user("four")])).history, "matched");
 });
 
 test("the model sees a blank answer once, though a conversation other than the newest branches after it", async () => {

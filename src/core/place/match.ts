@@ -72,15 +72,31 @@ async function matchFromRoot(
   session: Session,
   shown: Shown,
 ): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
-  const tip = threads.likelyTip(session, shown);
-  const likely = tip === undefined ? undefined : await store.recallPath(tip);
-  const known = likely && findKnown(shown, likely);
+  const likely = await findLikely(store, threads.likelyTips(session, shown), shown);
   const found =
-    (known && (await meet(store, chain, session.id, shown, known, likely))) ??
+    (likely && (await meet(store, chain, session.id, shown, likely.known, likely.path))) ??
     // What is known may have been deleted meanwhile.
     (await meet(store, chain, session.id, shown, { length: 0, digest: session.id, start: undefined }));
   if (found !== undefined) threads.add(shown, found.path);
   return found;
+}
+
+interface Likely {
+  readonly path: Path;
+  readonly known: Beginning;
+}
+
+/** Of the threads with these tips, the one that has most of what is shown. */
+async function findLikely(store: SessionStore, tips: Iterable<string>, shown: Shown): Promise<Likely | undefined> {
+  let likely: Likely | undefined;
+  for (const tip of tips) {
+    const path = await store.recallPath(tip);
+    if (path === undefined) continue;
+    const known = findKnown(shown, path);
+    if (known !== undefined && known.length > (likely?.known.length ?? 0)) likely = { path, known };
+    if (known?.length === shown.end) break;
+  }
+  return likely;
 }
 
 /** Looks for the longest beginning that a turn of the session ends with, no shorter than what is known. */

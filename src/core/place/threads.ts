@@ -8,8 +8,8 @@ import type { Shown } from "./shown.ts";
 import type { Session } from "../store.ts";
 
 export interface Threads {
-  /** The turn that a request most likely continues. */
-  likelyTip(session: Session, shown: Shown): string | undefined;
+  /** The turns that a request most likely continues: the newest of that thread, and of the session's current one. */
+  likelyTips(session: Session, shown: Shown): Iterable<string>;
   add(shown: Shown, path: Path): void;
 }
 
@@ -17,11 +17,12 @@ export interface Threads {
 export function createThreads(): Threads {
   const tracks = new WeakMap<Item, WeakRef<Track>>();
   return {
-    likelyTip(session, { items, end }) {
+    likelyTips(session, { items, end }) {
       const latest = items.slice(Math.max(0, end - maxLatest), end);
       const known = latest.findLast((item) => tracks.has(item));
       const newest = known && tracks.get(known)?.deref()?.turns.at(-1);
-      return newest?.session === session.id ? newest.id : session.tip;
+      const tips = [newest?.session === session.id ? newest.id : undefined, session.tip];
+      return new Set(tips.filter((tip) => tip !== undefined));
     },
     add({ items }, { track }) {
       const last = items.at(-1);
