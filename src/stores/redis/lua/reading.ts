@@ -138,6 +138,7 @@ return { number, page }
 /** The same for one session. */
 export const exportTurnsOf = look(String.raw`
 local page, number, bytes, maxBytes = {}, tonumber(ARGV[2]), 0, tonumber(ARGV[4])
+if call('EXISTS', sessionKey(ARGV[1])) == 0 then return { number, page } end
 for _, found in ipairs(call('ZRANGEBYSCORE', P .. 'st:' .. ARGV[1], number, ARGV[3], 'LIMIT', 0, 32)) do
   if bytes >= maxBytes then break end
   local turn = tellTurn(idOf(found))
