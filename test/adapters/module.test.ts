@@ -116,6 +116,20 @@ test("what a module changes in a turn, it changes for itself alone", async () =>
   assert.deepEqual(asked.items, [{ type: "message", role: "user", content: [{ type: "text", text: "hi" }] }]);
 });
 
+test("a part that a module refuses is one of the request's own", async () => {
+  const image = { type: "image", url: "https://example.test/a.png" } as const;
+  const content = [{ type: "text", text: "Look:" }, image] as const;
+  const asked: Turn = { ...turn, items: [{ type: "message", role: "user", content }] };
+  const guarded = guardAdapter({
+    async *stream({ items: [item] }) {
+      assert.ok(item?.type === "message" && typeof item.content === "object");
+      throw new GatewayError("unsupported_parameter", "No images.", { part: item.content[1] });
+    },
+  });
+  const { signal } = new AbortController();
+  await assert.rejects(Array.fromAsync(guarded.stream(asked, signal)), (thrown: GatewayError) => thrown.part === image);
+});
+
 test("a module need not know its context window", () => {
   const contextWindow = () => null as unknown as undefined;
   assert.equal(guardAdapter({ async *stream() {}, contextWindow }).contextWindow?.("m"), undefined);

@@ -2,9 +2,11 @@
  * Wraps an operator's adapter: what it is given is its own, what it returns is checked, what it throws is explained, and
  * nobody depends on it to stop.
  */
-import { inspect } from "node:util";
+import { inspect, isDeepStrictEqual } from "node:util";
 import { GatewayError } from "../../core/errors.ts";
+import type { Part } from "../../core/item.ts";
 import type { Adapter } from "../../core/ports.ts";
+import type { Turn } from "../../core/turn.ts";
 import type { LimitsOf } from "../type.ts";
 import { pullSteps } from "../waiting.ts";
 import type { Limit } from "../watch.ts";
@@ -23,7 +25,8 @@ export function guardAdapter(adapter: Adapter, limitsOf: LimitsOf = () => unlimi
           yield checkBatch(batch, turn.settings.choices);
         }
       } catch (thrown) {
-        throw toFailure(thrown);
+        const failure = toFailure(thrown);
+        throw failure.part === undefined ? failure : Object.assign(failure, { part: findOriginal(turn, failure.part) });
       }
     },
     speaks: adapter.speaks,
@@ -45,6 +48,16 @@ function copyOf(value: unknown): unknown {
   if (!isObject(value)) return value;
   const copy: Record<string, unknown> = { ...value };
   for (const name in copy) copy[name] = copyOf(copy[name]);
+  return copy;
+}
+
+/** The part of which the module names its copy; another with the same content is as wrong. */
+function findOriginal({ items }: Turn, copy: Part): Part {
+  for (const item of items) {
+    const content = item.type === "message" ? item.content : item.type === "tool-output" ? item.output : "";
+    const part = typeof content === "string" ? undefined : content.find((each) => isDeepStrictEqual(each, copy));
+    if (part !== undefined) return part;
+  }
   return copy;
 }
 
