@@ -100,19 +100,32 @@ for (const [name, write] of Object.entries(wires)) {
         ...Array.from({ length: 100 }, (_, index) => counted(index)),
       ];
       const asked: Turn = { id: "resp_1", model: "m", items, settings: { tools: [] }, stream: false };
-      for (let requests = 0; requests < 3; requests += 1) {
+      return [1, 2, 3].map(() => {
         looks = 0;
         write(asked, written);
-      }
-      return looks;
+        return looks;
+      });
     };
-    assert.ok(ask("x".repeat(16 * 1024 * 1024)) > 0);
+    const notKept = [100, 300, 300];
+    assert.deepEqual(ask("x".repeat(16 * 1024 * 1024)), notKept);
     // These take more memory than their JSON has characters.
-    assert.ok(ask("語".repeat(8 * 1024 * 1024)) > 0);
-    assert.ok(ask(Array.from({ length: 300_000 }, () => ({}))) > 0);
-    assert.equal(ask("x"), 0);
+    assert.deepEqual(ask("語".repeat(8 * 1024 * 1024)), notKept);
+    assert.deepEqual(ask(Array.from({ length: 300_000 }, () => ({}))), notKept);
+    assert.deepEqual(ask(Object.fromEntries(Array.from({ length: 200_000 }, (_, at) => [`key ${at}`, at]))), notKept);
+    assert.deepEqual(ask("x"), [100, 300, 0]);
   });
 }
+
+test("there is room for two conversations of 20,000 short messages", () => {
+  const written = createWritten();
+  for (const items of [0, 1].map(() => Array.from({ length: 20_000 }, (_, index) => counted(index, 10)))) {
+    for (let requests = 0; requests < 3; requests += 1) {
+      looks = 0;
+      wires.chat({ id: "resp_1", model: "m", items, settings: { tools: [] }, stream: false }, written);
+    }
+    assert.equal(looks, 0);
+  }
+});
 
 test("a short conversation is not remembered, however long its instructions and tools are", () => {
   const written = createWritten();
@@ -144,13 +157,13 @@ test("an adapter that is closed forgets what it has sent", async () => {
 let looks = 0;
 
 /** A message that counts how often it is read. */
-function counted(index: number): Item {
+function counted(index: number, words = 100): Item {
   return {
     type: "message",
     role: index % 2 === 0 ? "user" : "assistant",
     get content() {
       looks += 1;
-      return `${index} `.repeat(100);
+      return `${index} `.repeat(words);
     },
   };
 }
