@@ -46,13 +46,18 @@ export function createWritten(minLength = 16 * 1024): Written {
     later: (work) => setTimeout(work, generationMs).unref(),
   });
 
-  /** The model's last words in conversations that were written: only those that come again are worth more. */
-  const seen = new WeakSet<Item>();
+  /**
+   * The model's last words in conversations that were written, since only those that come again are worth more; and
+   * how many bytes these would have taken, as far as is known: to find that out costs more than to write them.
+   */
+  const seen = new WeakMap<Item, number>();
 
   function see(items: readonly Item[], form: Form, body: string): void {
-    if (kept.hasRoom(2 * bytesOfText(body)) && items.slice(-maxAdded).some((item) => seen.has(item))) keep(items, form);
+    const before = items.slice(-maxAdded).findLast((item) => seen.has(item));
+    let bytes = (before && seen.get(before)) ?? 0;
+    if (before !== undefined && kept.hasRoom(Math.max(bytes, 2 * bytesOfText(body)))) bytes = keep(items, form).bytes;
     const last = items.findLast(isOfModel);
-    if (last !== undefined) seen.add(last);
+    if (last !== undefined) seen.set(last, bytes);
   }
 
   function find(items: readonly Item[], form: Form): Conversation | undefined {
