@@ -57,7 +57,8 @@ function createAnswerReader(say: Say, scrub: Scrub): AnswerReader {
           return items.addText(index, part, piece, readLogprobs(listAt(event, "logprobs")));
         case "response.output_text.annotation.added": {
           const note = readAnnotation(event["annotation"]);
-          return note && items.addNote(index, part, note);
+          if (note !== undefined) items.addNote(index, part, note);
+          return;
         }
         case "response.refusal.delta":
           return items.addRefusal(index, piece);
