@@ -1,6 +1,6 @@
 /** What callers read when an upstream refuses the gateway, and which words are secrets in it. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { suite, test } from "node:test";
 import { toFailure } from "../../src/adapters/ai-sdk/failure.ts";
 import { createReplyReader } from "../../src/adapters/openai/chat/reply.ts";
 import { createScrubber } from "../../src/adapters/http/refusal.ts";
@@ -37,15 +37,46 @@ test("an exhausted quota that is reported with status 429 is not retried", () =>
   assert.equal(toRefusalError({ ...empty, code: "rate_limit_exceeded" }, scrub).isLasting, false);
 });
 
-test("a prompt that is too long has the code that clients know, also where a server has its own word for it", () => {
-  const long = { message: "It exceeds the available context size.", type: "exceed_context_size_error" };
-  for (const failure of [
-    toRefusalError({ status: 400, ...long }, scrub),
-    toReportedFailure({ code: 400, ...long }, scrub),
-  ])
-    assert.deepEqual([failure.code, failure.wireCode], ["adapter_bad_request", "context_length_exceeded"]);
-  const named = toRefusalError({ status: 400, ...long, code: "too_long" }, scrub);
-  assert.equal(named.wireCode, "too_long");
+suite("a conversation that is too long has the code that clients know", () => {
+  test("also where a server has its own word for it", () => {
+    const long = { message: "It does not fit.", type: "exceed_context_size_error" };
+    for (const failure of [
+      toRefusalError({ status: 400, ...long }, scrub),
+      toRefusalError({ status: 400, ...long, code: "3051" }, scrub),
+      toReportedFailure({ code: 400, ...long }, scrub),
+    ])
+      assert.deepEqual([failure.code, failure.wireCode], ["adapter_bad_request", "context_length_exceeded"]);
+  });
+
+  for (const message of [
+    "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.",
+    "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+    "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+    "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+    "request (9000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+    "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+    "Your input exceeds the context window of this model.",
+    "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+    "prompt is too long: 210000 tokens > 200000 maximum",
+    "Input is too long for requested model.",
+    "too many tokens: total number of tokens in the prompt cannot exceed 4081",
+  ]) {
+    test(`if a server says: ${message}`, () => {
+      assert.equal(toRefusalError({ status: 400, message }, scrub).wireCode, "context_length_exceeded");
+      assert.equal(toRefusalError({ status: 429, message }, scrub).wireCode, "adapter_rate_limit");
+    });
+  }
+
+  test("and nothing else has it", () => {
+    for (const message of [
+      "max_tokens is too large: 99999",
+      "Invalid 'input': string too long.",
+      "Wrong context.",
+      "Too many tokens, please wait.",
+    ]) {
+      assert.equal(toRefusalError({ status: 400, message }, scrub).wireCode, "adapter_bad_request");
+    }
+  });
 });
 
 test("a wrong key is reported to callers only as something for the operator to check", () => {

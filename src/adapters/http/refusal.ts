@@ -50,7 +50,9 @@ export function toRefusalError(refusal: Refusal, scrub: Scrub): GatewayError {
     wireCode:
       code === "adapter_refused" || isAboutPath(refusal)
         ? undefined
-        : clean(refusal.code ?? wireCodeOfType.get(refusal.type), 200),
+        : code === "adapter_bad_request" && isTooLong(refusal)
+          ? "context_length_exceeded"
+          : clean(refusal.code, 200),
     retryAfterSeconds: readRetryAfter(refusal, Date.now()),
     // An exhausted account has the status of a rate limit, but does not recover in a moment.
     isLasting: [refusal.code, refusal.type].includes("insufficient_quota"),
@@ -149,10 +151,19 @@ const codeOfWord: ReadonlyMap<string | undefined, ErrorCode> = new Map([
   ["timeout", "adapter_timeout"],
 ]);
 
-/** For errors without a code whose type says the same: agents shorten a conversation for this code alone. */
-const wireCodeOfType: ReadonlyMap<string | undefined, string> = new Map([
-  ["exceed_context_size_error", "context_length_exceeded"],
-]);
+/** Few servers have the code for it; but agents shorten a conversation for this code alone, and so does the gateway. */
+function isTooLong({ type, message = "" }: Refusal): boolean {
+  return type === "exceed_context_size_error" || tooLong.some((words) => words.test(message));
+}
+
+/** What servers say of a conversation that is longer than their model's context window. */
+const tooLong: readonly RegExp[] = [
+  /\b(maximum|available|model's) (context|prompt) (length|size)\b/i,
+  /\bexceeds? (the )?context (limit|window)\b/i,
+  /\bexceeds the maximum number of tokens\b/i,
+  /\b(prompt|input) is too long\b/i,
+  /\btoo many tokens:/i,
+];
 
 function toMessage(code: ErrorCode, refusal: Refusal, said: string): string {
   const { status } = refusal;
