@@ -16,12 +16,13 @@ import { createRemoteTurns } from "./live/remote-turns.ts";
 import { createKeyed, type KeyedLimits } from "./live/keyed.ts";
 import { leaveOnReturn } from "./leaving.ts";
 import { createLiveTurns, type LiveTurnsLimits } from "./live/live-turns.ts";
-import { findContinued, findPlace, type Requester } from "./place/place.ts";
+import { findContinued, findPlace, type Requester, showsPath } from "./place/place.ts";
 import type { About, Remark, Tell } from "./ports.ts";
 import { createQueue, leaveAll, type Queue } from "./place/queue.ts";
 import { createThreads } from "./place/threads.ts";
 import { createRecall, type Recall } from "./live/recall.ts";
 import { createSettling, isNamed, type PlacedTurn } from "./settling.ts";
+import { createShortener } from "./window/shorten.ts";
 import { checkSize, type SizeLimits } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
@@ -44,7 +45,7 @@ export interface Gateway extends Recall {
   load(): Load;
   /** The ids of the sessions and turns that running turns continue: pruned now, a turn's place would be gone at its end. */
   inUse(): ReadonlySet<string>;
-  /** Drops expired answers that are held only in memory. */
+  /** Drops expired answers that are held only in memory, and what was learnt of models that may have changed. */
   forgetOld(): void;
   /**
    * Ends turns, begun before this, that are stored as running but run nowhere: their gateway died, or the store failed.
@@ -141,6 +142,8 @@ interface OpenTurn {
 
 /** What is known of a running turn. */
 interface GrowingAbout extends About {
+  contextItems: number;
+  omittedItems: number;
   adapter?: string | undefined;
   readonly remarks: Remark[];
 }
@@ -151,6 +154,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   const queue = createQueue(() => limits().maxQueuedPerThread, store.peers);
   const placing = { store, chain, queue, newSessionId, unstored: new Map(), threads: createThreads(), alwaysResends };
   const settlingParts = { store, chain, limits, now };
+  const shortener = createShortener(parts);
   /** All turns not over, whoever follows them. */
   const open = new Set<OpenTurn>();
   /** Those whose items callers may refer to once they are over: a caller that stops one may do so before we notice. */
@@ -196,7 +200,10 @@ export function createGateway(parts: GatewayParts): Gateway {
       caller.stands?.();
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
-      const items = await fitContext(parts, ask, context, truncation);
+      // What a caller has shown itself, it can shorten itself; what we remember must not make its request fail.
+      const mayShorten = truncation === "auto" && (ask.truncation === "auto" || !showsPath(place));
+      const learnt = mayShorten ? shortener.windowOf(place.session?.id, ask.model) : undefined;
+      const items = await fitContext(parts, ask, context, truncation, learnt);
       // A key means that the answer must be there for a repeated request; what the store has as running must end there.
       const isKept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
       const isStored = isBegun || isKept;
@@ -219,7 +226,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       const turn: PlacedTurn = { ask, caller, place, turnRecord, isStored, isBegun, leave, finish };
       if (isNamed(turn)) named.set(id, opened);
       const settling = createSettling(settlingParts, turn);
-      const events = frame(id, askAdapter(ask, caller, items, about), settling);
+      const events = frame(id, askAdapter(ask, caller, items, about, mayShorten), settling);
       return { about, context, events: leaveOnReturn(events, settling.leaveEarly, finish) };
     } catch (thrown) {
       leave();
@@ -234,6 +241,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     { turnId: id, signal, trace }: Caller,
     items: readonly Item[],
     about: GrowingAbout,
+    mayShorten: boolean,
   ) {
     const { model, settings } = ask;
     // Nobody waits for a background answer as a whole, and a stream may take longer.
@@ -244,7 +252,12 @@ export function createGateway(parts: GatewayParts): Gateway {
       else about.remarks.push(remark);
     };
     const stream = (asked: Turn) => adapter.stream(asked, signal, tell);
-    return ask.compacts === true ? summarise(turn, ask.itemsParam, stream) : stream(turn);
+    if (ask.compacts === true) return summarise(turn, ask.itemsParam, stream);
+    if (!mayShorten) return stream(turn);
+    return shortener.ask(turn, about.session, stream, ({ length }) => {
+      about.omittedItems += about.contextItems - length;
+      about.contextItems = length;
+    });
   }
 
   return {
@@ -281,7 +294,10 @@ export function createGateway(parts: GatewayParts): Gateway {
     conversations: createConversations({ ...placing, limits, now }),
     load: () => ({ waiting: queue.waiting(), live: liveTurns.count() }),
     inUse,
-    forgetOld: () => keyed.forgetOld(),
+    forgetOld() {
+      keyed.forgetOld();
+      shortener.forget();
+    },
     async endLeft(before) {
       const isOld = (createdAt: Date) => before === undefined || createdAt < before;
       await store.endRunning(interrupted, now(), ({ id, createdAt }) => !liveTurns.has(id) && isOld(createdAt));

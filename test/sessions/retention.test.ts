@@ -1,6 +1,7 @@
 /** What is left of a conversation when some of it was deleted, forgotten or does not fit. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { GatewayError } from "../../src/core/errors.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { Ask } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
@@ -18,12 +19,16 @@ const dayMs = 24 * 3_600_000;
 interface Options {
   readonly maxTurnsPerThread?: number;
   readonly contextWindow?: number;
+  /** A model that takes as many tokens, each a character, and does not say so beforehand. */
+  readonly takes?: number;
 }
 
-function open({ maxTurnsPerThread = 1_000, contextWindow }: Options = {}) {
+function open({ maxTurnsPerThread = 1_000, contextWindow, takes = Infinity }: Options = {}) {
   const scripted = createScriptedAdapter(async function* (turn) {
+    if (tokensOf(turn.items) > takes) throw tooLong();
     const last = turn.items.at(-1);
     const lastText = last?.type === "message" && typeof last.content === "string" ? last.content : "a tool";
+    if (lastText.startsWith("THINK")) yield [{ type: "reasoning", text: "hm" }];
     if (!lastText.startsWith("CALL")) return yield say(`re: ${lastText}`);
     yield [
       { type: "tool-call", index: 0, callId: `call_${lastText.length}`, name: "f" },
@@ -48,7 +53,21 @@ function open({ maxTurnsPerThread = 1_000, contextWindow }: Options = {}) {
     clock.time = new Date(+clock.time + days * dayMs);
     return (await store.prune({ idleBefore: new Date(+clock.time - 3 * dayMs) })).turns;
   };
-  return { gateway, store, ask, wait };
+  return { gateway, store, ask, wait, turns: scripted.turns };
+}
+
+function tokensOf(items: readonly Item[]): number {
+  return items.reduce((sum, item) => sum + 4 + textOf(item).length, 0);
+}
+
+function textOf(item: Item): string {
+  if (item.type === "reasoning") return item.text;
+  const said = item.type === "message" ? item.content : item.type === "tool-output" ? item.output : "";
+  return String(said);
+}
+
+function tooLong(): GatewayError {
+  return new GatewayError("adapter_bad_request", "It is too long.", { wireCode: "context_length_exceeded" });
 }
 
 suite("a thread that exceeds its limit", () => {
@@ -203,8 +222,6 @@ suite("a conversation that is longer than the context window", () => {
 
   test("leaves room for the model's answer, unless the newest message needs it", async () => {
     const { ask } = open({ contextWindow: 120 });
-    const tokensOf = (seen: readonly Item[]) =>
-      seen.reduce((sum, item) => sum + 4 + (item.type === "message" ? String(item.content).length : 0), 0);
     for (const word of words) {
       const { seen } = await ask([user(`${word} ${"x".repeat(10)}`)]);
       assert.ok(tokensOf(seen) <= 90, "a quarter of the window is free");
@@ -241,5 +258,111 @@ suite("a conversation that is longer than the context window", () => {
   test("is refused when even its newest message does not fit", async () => {
     const { ask } = open({ contextWindow: 20 });
     await assert.rejects(ask([user("x".repeat(100))]), { code: "context_length_exceeded" });
+  });
+});
+
+suite("a conversation that the model finds too long", () => {
+  const words = ["one", "two", "three", "four", "five", "six", "seven", "eight"].map((word) => word.padEnd(10, "."));
+
+  test("in a session loses its middle, and goes on", async () => {
+    const { ask } = open({ takes: 120 });
+    for (const [index, word] of words.entries()) {
+      const { seen, about } = await ask([user(word)]);
+      assert.deepEqual(seen.at(-1), user(word));
+      assert.equal(about.contextItems, seen.length);
+      assert.equal(seen.length + about.omittedItems, 2 * index + 1);
+      assert.ok(seen.length > 1 || index === 0, "not more is left out than must be");
+    }
+  });
+
+  test("is not refused with each turn, until the gateway forgets what was too long", async () => {
+    const { ask, gateway, turns } = open({ takes: 120 });
+    for (const word of words) await ask([user(word)]);
+    const asked = turns.length;
+    await ask([user("nine")]);
+    assert.equal(turns.length, asked + 1);
+    gateway.forgetOld();
+    await ask([user("ten")]);
+    assert.ok(turns.length > asked + 2);
+  });
+
+  test("says nothing of how much other sessions may hold", async () => {
+    const { ask } = open({ takes: 120 });
+    for (const word of words) await ask([user(word)]);
+    for (const word of words.slice(0, 3)) await ask([user(word)], {}, "user:v");
+    const { seen } = await ask([user("now")], {}, "user:v");
+    assert.deepEqual(seen, [...talk(...words.slice(0, 3)), user("now")]);
+  });
+
+  test("loses half of what can be spared, however long its instructions are", async () => {
+    const { ask } = open({ takes: 400 });
+    const instructions: Item = { type: "message", role: "system", content: "x".repeat(200) };
+    for (const [index, word] of words.entries()) {
+      const { seen } = await ask([instructions, user(word)]);
+      assert.deepEqual([seen[0], seen.at(-1)], [instructions, user(word)]);
+      assert.ok(seen.length > 2 || index === 0, "not more is left out than must be");
+    }
+  });
+
+  test("loses older steps of an agent, even if the newest is longer than they are", async () => {
+    const { ask } = open({ takes: 100 });
+    const step = (callId: string, length: number): Item[] => [
+      { type: "tool-call", kind: "function", callId, name: "f", arguments: "{}" },
+      { type: "tool-output", kind: "function", callId, output: "x".repeat(length) },
+    ];
+    const { seen } = await ask([user("task"), ...step("a", 30), ...step("b", 60)], { truncation: "auto" }, null);
+    assert.deepEqual(seen, [user("task"), ...step("b", 60)]);
+  });
+
+  test("loses all that it can spare, if the newest message takes nearly all there is", async () => {
+    const { ask } = open({ takes: 120 });
+    for (const word of words.slice(0, 3)) await ask([user(word)]);
+    const { seen, about } = await ask([user("x".repeat(110))]);
+    assert.deepEqual(seen, [user("x".repeat(110))]);
+    assert.equal(about.omittedItems, 6);
+  });
+
+  test("fails as the model says if its newest message alone is too long, and the session goes on", async () => {
+    const { ask } = open({ takes: 120 });
+    await ask([user("one")]);
+    await assert.rejects(ask([user("x".repeat(130))]), {
+      wireCode: "context_length_exceeded",
+      message: "It is too long.",
+    });
+    assert.deepEqual((await ask([user("two")])).seen, [...talk("one"), user("two")]);
+  });
+
+  test("is fitted by what the model takes, if that is less than its configured window", async () => {
+    const { ask } = open({ takes: 80, contextWindow: 160 });
+    for (const word of words) assert.deepEqual((await ask([user(word)])).seen.at(-1), user(word));
+  });
+
+  test("is its caller's to shorten, if the caller has shown it all", async () => {
+    const { ask, turns } = open({ takes: 120 });
+    const long = [...talk(...words), user("now")];
+    await assert.rejects(ask(long), { wireCode: "context_length_exceeded" });
+    await assert.rejects(ask(long, {}, null), { wireCode: "context_length_exceeded" });
+    assert.equal(turns.length, 2);
+    const { seen } = await ask(long, { truncation: "auto" }, null);
+    assert.deepEqual(seen.at(-1), user("now"));
+  });
+
+  test("is its caller's to shorten, even if the gateway has added what the model thought", async () => {
+    const { ask } = open({ takes: 120 });
+    const first = user("THINK");
+    await ask([first]);
+    const { seen } = await ask([first, assistant("re: THINK"), user("then")]);
+    assert.ok(seen.some(({ type }) => type === "reasoning"));
+    await assert.rejects(ask([...talk("THINK", "then"), user("x".repeat(100))]), {
+      wireCode: "context_length_exceeded",
+    });
+  });
+
+  test("is not shortened against its caller's wish", async () => {
+    const { ask, turns } = open({ takes: 120 });
+    for (const word of words.slice(0, 4)) await ask([user(word)]);
+    const asked = turns.length;
+    await assert.rejects(ask([user("x".repeat(100))], { truncation: "disabled" }), { code: "adapter_bad_request" });
+    assert.equal(turns.length, asked + 1);
   });
 });

@@ -18,6 +18,11 @@ export interface Place extends Match {
   readonly by: "response" | "conversation" | "hint" | "nothing";
 }
 
+/** Whether the request itself shows all that was said on its path. */
+export function showsPath({ history, isTail }: Pick<Place, "history" | "isTail">): boolean {
+  return history !== "continued" && isTail !== true;
+}
+
 export interface Requester {
   readonly owner: string;
   /** What the request says about its session. */

@@ -17,15 +17,20 @@ export function truncationOf(ask: Pick<Ask<Item>, "truncation">, by: Place["by"]
   return ask.truncation ?? (by === "hint" ? "auto" : "disabled");
 }
 
-/** Without a known window, or if neither the caller nor its session asks for it, the model itself decides. */
+/**
+ * Without a known window, or if neither the caller nor its session asks for it, the model itself decides. A `learnt`
+ * window is what it has found too long before.
+ */
 export async function fitContext(
   { adapter, tokenCounter }: FitParts,
   ask: Ask<Item>,
   items: readonly Item[],
   truncation: Truncation,
+  learnt = Infinity,
 ): Promise<readonly Item[]> {
-  const tokens = adapter.contextWindow?.(ask.model);
-  if (tokens === undefined || (truncation === "disabled" && ask.truncation === undefined)) return items;
+  const known = adapter.contextWindow?.(ask.model);
+  const tokens = Math.min(known ?? Infinity, learnt);
+  if (tokens === Infinity || (truncation === "disabled" && ask.truncation === undefined)) return items;
   const fixed = fixedTexts(ask.settings);
   const reserve = reserveOf(ask.settings, tokens, truncation);
   if (surelyFits(items, fixed, tokens - reserve)) return items;
@@ -37,15 +42,16 @@ export async function fitContext(
     throw tooLong(tokens, ask, `${shorter} set 'truncation' to 'auto', or send less.`);
   }
   const fitted = fitWindow(items, fixed, { tokens, reserve }, count);
-  if (fitted === undefined) throw tooLong(tokens, ask, "Even its newest part is too long: send less.");
-  return fitted;
+  if (fitted === undefined && tokens === known)
+    throw tooLong(tokens, ask, "Even its newest part is too long: send less.");
+  return fitted ?? items;
 }
 
 /**
  * A conversation that may be cut leaves as much room as most answers take, or as the caller allows; but allowing all
  * there is does not mean that everything is to be forgotten for it.
  */
-function reserveOf({ maxOutputTokens }: Settings, tokens: number, truncation: Truncation): number {
+export function reserveOf({ maxOutputTokens }: Settings, tokens: number, truncation: Truncation): number {
   if (truncation === "disabled") return maxOutputTokens ?? 0;
   if (maxOutputTokens !== undefined) return Math.min(maxOutputTokens, Math.floor(tokens / 2));
   return Math.min(Math.floor(tokens / 4), usualAnswer);
