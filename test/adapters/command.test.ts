@@ -153,6 +153,7 @@ test("an exit code other than 0 fails the answer; standard error goes to the log
   const failure = await failureOf(answerOf("echo partly; echo 'no such key sk-1' >&2; exit 3"));
   assert.equal(failure.code, "adapter_error");
   assert.equal(failure.message, "The adapter's program failed with exit code 3.");
+  assert.ok(failure.isLasting, "it is not run twice, as it may have acted");
   assert.match(causeOf(failure), /no such key sk-1/);
 });
 

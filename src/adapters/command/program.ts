@@ -118,7 +118,11 @@ export function startProgram(launch: Launch, maxOutputBytes: number, signal: Abo
       await closed.promise;
       if (failure !== undefined) throw failure;
       if (child.exitCode === 0) return;
-      throw new GatewayError("adapter_error", `The adapter's program ${describeExit(child)}.`, { cause: toCause() });
+      // Not retried: it may have acted before it failed. A program that wants to be can report a passing error.
+      throw new GatewayError("adapter_error", `The adapter's program ${describeExit(child)}.`, {
+        isLasting: true,
+        cause: toCause(),
+      });
     },
     toCause,
     kill() {
