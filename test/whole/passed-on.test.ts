@@ -13,6 +13,8 @@ const quote = (text: string) => ({ text, url: `https://${text}.test/` });
 const quotes = [quote("a"), quote("b")];
 const images = [image("data:image/png;base64,AAAA"), image("data:image/png;base64,BBBB")];
 const around = { citations: ["https://a.test/"], search_results: [{ title: "A", url: "https://a.test/" }] };
+const paid = { cost: 0.5, cost_details: { input: 0.2 } };
+const usage = { prompt_tokens: 1, completion_tokens: 1, ...paid };
 const moderation = { input: { type: "moderation_results", results: [{ flagged: false }] } };
 
 /** A model that draws, cites what it has found, and is moderated. */
@@ -37,10 +39,16 @@ async function startPair(context: TestContext) {
             }),
             say({ content: "", images: images.slice(1), quotes: quotes.slice(1) }),
             { ...say({}, "stop"), obfuscation: "CVQ5" },
-            { ...(chunk({}) as Fields), choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } },
+            { ...(chunk({}) as Fields), choices: [], usage },
             { ...(chunk({}) as Fields), choices: [], moderation },
           )
-        : answerJson({ id: "1", choices: Array.from({ length: n }, (_, at) => choice(at)), ...around, moderation });
+        : answerJson({
+            id: "1",
+            choices: Array.from({ length: n }, (_, at) => choice(at)),
+            ...around,
+            usage,
+            moderation,
+          });
     return script(received, reply);
   });
   context.after(() => upstream.close());
@@ -61,9 +69,15 @@ async function post(address: string, path: string, body: Fields, headers: Record
   return text;
 }
 
+/** What the server said of the usage, and what we count. */
+function pick(told: Fields | null | undefined) {
+  const { cost, cost_details, total_tokens } = told ?? {};
+  return { cost, cost_details, total_tokens };
+}
+
 const question = { role: "user", content: "Draw a cat." };
 
-test("images, citations and moderation results reach a chat caller, whole and streamed, first and repeated", async (context) => {
+test("images, citations, the cost and moderation results reach a chat caller, whole and streamed, first and repeated", async (context) => {
   const { address, upstream } = await startPair(context);
   for (const key of ["first", "first"]) {
     const headers = { "idempotency-key": key };
@@ -79,6 +93,7 @@ test("images, citations and moderation results reach a chat caller, whole and st
       annotations: [],
     });
     for (const [name, value] of Object.entries({ ...around, moderation })) assert.deepEqual(whole[name], value);
+    assert.deepEqual(pick(whole.usage), { ...paid, total_tokens: 2 });
 
     const asked = { messages: [question], stream: true, stream_options: { include_usage: true } };
     const numbered = await post(address, "chat/completions", asked, { "idempotency-key": `${key}, streamed` });
@@ -87,6 +102,7 @@ test("images, citations and moderation results reach a chat caller, whole and st
     assert.deepEqual([message.content, message.added], ["Look.", { images, quotes }]);
     for (const [name, value] of Object.entries({ ...around, moderation })) assert.deepEqual(rest[name], value);
     assert.equal(readChunks(stream).filter((sent) => "moderation" in sent).length, 1, "sent once");
+    assert.deepEqual(pick(readChunks(stream).at(-1)?.usage), { ...paid, total_tokens: 2 });
     assert.ok(!("obfuscation" in rest));
   }
   assert.equal(upstream.received.length, 2);

@@ -1,7 +1,7 @@
 /** An answer as one chat completion, and what its chunks share with it. */
 import type { OutputItem } from "../../core/event.ts";
 import { gatherFields } from "../../core/fields.ts";
-import { addedFields, type Extra, type ToolCall } from "../../core/item.ts";
+import { addedFields, type Extra, fieldsOf, type ToolCall } from "../../core/item.ts";
 import type { About } from "../../core/ports.ts";
 import type { Answer, Choice, Finish, Notes, Usage } from "../../core/turn.ts";
 import { isObject } from "../fields.ts";
@@ -18,7 +18,7 @@ export function toCompletion(about: About, answer: Answer, wants: Wants): unknow
     created: toSeconds(about.createdAt),
     model: about.model,
     choices: [answer, ...(answer.others ?? [])].map((choice, index) => toChoice(choice, index, wants)),
-    ...(answer.usage && { usage: toUsage(answer.usage) }),
+    ...(answer.usage && { usage: toUsage(answer.usage, answer.notes) }),
     ...toServed(answer.notes),
     // Typed clients take null here, and some want it; in a chunk they refuse it.
     system_fingerprint: answer.notes.fingerprint ?? null,
@@ -151,10 +151,12 @@ export function toServed({ serviceTier = "default", fingerprint }: Notes) {
 /** Typed clients refuse a whole answer for an unknown tier, such as one that only another server has. */
 const tiers: ReadonlySet<string> = new Set(["auto", "default", "flex", "scale", "priority", "fast"]);
 
-/** Its token usage. */
-export function toUsage(usage: Usage) {
+/** Its token usage, and what else its server said of it, such as the cost. */
+export function toUsage(usage: Usage, { extra }: Notes) {
+  const added = fieldsOf(extra, "chat")?.["usage"];
   const written = usage.cacheWriteTokens !== undefined && { cache_write_tokens: usage.cacheWriteTokens };
   return {
+    ...(isObject(added) && added),
     prompt_tokens: usage.inputTokens,
     completion_tokens: usage.outputTokens,
     total_tokens: usage.inputTokens + usage.outputTokens,

@@ -39,8 +39,8 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
     let said = first.end(lastOfFirst, answer.finish, answer.extra);
     for (const [index, { finish, extra }] of (answer.others ?? []).entries())
       said += speakerOf(index + 1).end(last, finish, extra);
-    const usage = wants.usage && answer.usage ? `${last}],"usage":${JSON.stringify(toUsage(answer.usage))}}\n\n` : "";
-    return said + usage + done;
+    if (!wants.usage || answer.usage === undefined) return said + done;
+    return `${said}${last}],"usage":${JSON.stringify(toUsage(answer.usage, answer.notes))}}\n\n${done}`;
   }
 
   function say(event: Event): string {

@@ -50,10 +50,12 @@ function createAnswerReader(
   /** Fields that we do not know, in JSON: some servers repeat them with every chunk. */
   const added = new Map<string, string>();
 
-  function acceptExtra(body: JsonObject): void {
+  function acceptExtra(body: JsonObject, usage: JsonObject | undefined): void {
     const extra = extraOf(body, knownOfBody, "chat");
-    if (extra === undefined) return;
-    const news = Object.entries(extra.fields).filter(([key, value]) => {
+    const ofUsage = usage && extraOf(usage, knownOfUsage, "chat");
+    if (extra === undefined && ofUsage === undefined) return;
+    const fields = { ...extra?.fields, ...(ofUsage && { usage: ofUsage.fields }) };
+    const news = Object.entries(fields).filter(([key, value]) => {
       const text = JSON.stringify(value);
       const isNew = added.get(key) !== text;
       added.set(key, text);
@@ -85,7 +87,6 @@ function createAnswerReader(
       const error = errorIn(body);
       if (error !== undefined) throw toReportedFailure(error, scrub);
       acceptNotes(body);
-      acceptExtra(body);
       let usage = objectAt(body, "usage");
       for (const [at, choice] of (listAt(body, "choices") ?? []).entries()) {
         if (!isObject(choice)) continue;
@@ -93,6 +94,7 @@ function createAnswerReader(
         choiceAt(typeof choice["index"] === "number" ? choice["index"] : at)?.accept(choice);
         usage ??= objectAt(choice, "usage");
       }
+      acceptExtra(body, usage);
       if (usage !== undefined) say({ type: "usage", usage: readUsage(usage, "prompt", "completion") });
     },
     hasMessage: first.hasMessage,
@@ -125,4 +127,13 @@ const knownOfBody = new Set([
   "message",
   "code",
   "type",
+]);
+
+/** What else a server says of the usage, such as what it cost, is for the caller. */
+const knownOfUsage = new Set([
+  "prompt_tokens",
+  "completion_tokens",
+  "total_tokens",
+  "prompt_tokens_details",
+  "completion_tokens_details",
 ]);
