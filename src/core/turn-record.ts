@@ -3,7 +3,7 @@ import type { Chain, Marks } from "./place/chain.ts";
 import { shownSuffix } from "./conversation/address.ts";
 import { type Item, isSteering } from "./item.ts";
 import { mergeSteering } from "./place/force.ts";
-import { extend, itemsOf, type Path, surplusOf } from "./place/path.ts";
+import { itemsOf, type Path, surplusOf, toPath } from "./place/path.ts";
 import type { Place } from "./place/place.ts";
 import { isSameSteering } from "./place/steering.ts";
 import type { About } from "./ports.ts";
@@ -39,7 +39,8 @@ export function toCommit(
   const turn = toTurn(chain, turnRecord, place, answer, itemsOf(surplus).some(isSteering));
   if (!hasShown) return { turns: [turn], session: move, forget };
   const shown = toShown(chain, { ...common(turnRecord, place), id: turn.id, session: move.id }, path, base);
-  const marks = chain.mark(move.id, extend(path, shown), turn.input, turn.output);
+  // It has a digest, so nothing before it counts; and its thread's path is the store's to extend.
+  const marks = chain.mark(move.id, toPath([shown]), turn.input, turn.output);
   return { turns: [shown, { ...turn, parent: shown.id, ...marks }], session: move, forget };
 }
 

@@ -11,6 +11,9 @@ import type { Place } from "../../src/core/place/place.ts";
 import { namesCall, withOwnIds } from "../../src/core/place/shown.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
 import type { Ask } from "../../src/core/turn.ts";
+import { say } from "../scripted.ts";
+import { createMemoryStore } from "../stores/memory.ts";
+import { drain, open } from "./asking.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
@@ -73,6 +76,22 @@ test("a turn that sends only what is new, or that resends words alone, does not 
   const called = unread(toPath([makeTurn([user("one")], [call("c1"), call("c2")])]));
   const outputs = [output("c1"), output("c2")];
   assert.deepEqual(withoutKnown(outputs, called), outputs);
+});
+
+test("a turn that brings more of its history than the thread has extends the thread without copying it", async () => {
+  const store = createMemoryStore();
+  const { answer } = open(async function* () {
+    yield say("yes");
+  }, store);
+  const ask = async (...items: readonly Item[]) => {
+    const reply = await answer({ items }, { hint: "user:ann" });
+    await drain(reply);
+    return store.readPath(reply.about.id);
+  };
+  const before = await ask(user("one"));
+  const after = await ask(user("one"), assistant("yes"), user("two"), assistant("no"), user("three"));
+  assert.equal(after.length, 3);
+  assert.equal(after.track, before.track);
 });
 
 test("a turn without instructions leaves those in force as they are", () => {
