@@ -120,6 +120,13 @@ export interface Exchange {
   readonly id: string;
 }
 
+/** A tool's call and its output are such an exchange, and so is whatever else a dialect has of the kind. */
+export function exchangeOf(item: Item): Exchange | undefined {
+  if (item.type === "tool-call") return { side: "model", id: item.callId };
+  if (item.type === "tool-output") return { side: "tools", id: item.callId };
+  return item.type === "other" ? item.exchange : undefined;
+}
+
 export interface Extra {
   readonly dialect: Dialect;
   /** The server that made them, if others would refuse them. */

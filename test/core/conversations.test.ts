@@ -158,20 +158,34 @@ test("a deleted item is hidden from the model, and the items after it keep their
   assert.deepEqual(gateway.adapter.turns[0]?.items, [said("two"), said("three"), said("four")]);
 });
 
-test("a call and its output can be deleted one after the other without breaking the conversation", async () => {
-  const gateway = make();
-  const call: Item = { type: "tool-call", kind: "function", callId: "c1", name: "f", arguments: "{}" };
-  const output: Item = { type: "tool-output", kind: "function", callId: "c1", output: "ok" };
-  const { id } = await gateway.conversations.create("a", {}, add(said("one"), call, output, said("two")));
-  const places = await gateway.conversations.places("a", id);
-  assert.ok(places[1] && places[2]);
-  await gateway.conversations.removeItem("a", id, places[1], signal);
-  await ask(gateway, id, said("three"));
-  await gateway.conversations.removeItem("a", id, places[2], signal);
-  await ask(gateway, id, said("four"));
-  assert.deepEqual(await textsOf(gateway, id), ["one", "two", "three", "Hello", "four", "Hello"]);
-  assert.ok(gateway.adapter.turns.every(({ items }) => items.every(({ type }) => type === "message")));
-});
+/** A call and its output, of a function or of a tool that only one dialect knows. */
+const exchanges: readonly (readonly [of: string, call: Item, output: Item])[] = [
+  [
+    "a function",
+    { type: "tool-call", kind: "function", callId: "c1", name: "f", arguments: "{}" },
+    { type: "tool-output", kind: "function", callId: "c1", output: "ok" },
+  ],
+  ["a dialect's own tool", foreign("computer_call", "model"), foreign("computer_call_output", "tools")],
+];
+
+function foreign(type: string, side: "model" | "tools"): Item {
+  return { type: "other", extra: { dialect: "responses", fields: { type } }, exchange: { side, id: "c1" } };
+}
+
+for (const [of, call, output] of exchanges) {
+  test(`the call of ${of} and its output can be deleted one after the other without breaking the conversation`, async () => {
+    const gateway = make();
+    const { id } = await gateway.conversations.create("a", {}, add(said("one"), call, output, said("two")));
+    const places = await gateway.conversations.places("a", id);
+    assert.ok(places[1] && places[2]);
+    await gateway.conversations.removeItem("a", id, places[1], signal);
+    await ask(gateway, id, said("three"));
+    await gateway.conversations.removeItem("a", id, places[2], signal);
+    await ask(gateway, id, said("four"));
+    assert.deepEqual(await textsOf(gateway, id), ["one", "two", "three", "Hello", "four", "Hello"]);
+    assert.ok(gateway.adapter.turns.every(({ items }) => items.every(({ type }) => type === "message")));
+  });
+}
 
 test("items of one turn that are deleted at the same time are all deleted", async () => {
   const gateway = make();
@@ -272,18 +286,20 @@ test("items can be referenced instead of sent, if they belong to the owner", asy
   await assert.rejects(gateway.conversations.create("b", {}, addition), { code: "not_found", param: "items[0]" });
 });
 
-test("a tool's output is accepted only after its call", async () => {
-  const gateway = make();
-  const call: Item = { type: "tool-call", kind: "function", callId: "c1", name: "f", arguments: "{}" };
-  const output: Item = { type: "tool-output", kind: "function", callId: "c1", output: "ok" };
-  const { id } = await gateway.conversations.create("a", {}, add());
-  const mismatch = { code: "tool_call_mismatch", param: "items" };
-  await assert.rejects(gateway.conversations.append("a", id, add(output), signal), mismatch);
-  await assert.rejects(gateway.conversations.create("a", {}, add(output, call)), mismatch);
-  await gateway.conversations.append("a", id, add(call), signal);
-  await gateway.conversations.append("a", id, add(output), signal);
-  assert.deepEqual(await textsOf(gateway, id), ["tool-call", "tool-output"]);
-});
+for (const [of, call, output] of exchanges) {
+  test(`the output of ${of} is accepted only after its call`, async () => {
+    const gateway = make();
+    const { id } = await gateway.conversations.create("a", {}, add());
+    const mismatch = { code: "tool_call_mismatch", param: "items" };
+    await assert.rejects(gateway.conversations.append("a", id, add(output), signal), mismatch);
+    await assert.rejects(gateway.conversations.create("a", {}, add(output, call)), mismatch);
+    const others = exchanges.flatMap(([, other]) => (other === call ? [] : [other]));
+    await assert.rejects(gateway.conversations.create("a", {}, add(...others, output)), mismatch);
+    await gateway.conversations.append("a", id, add(call), signal);
+    await gateway.conversations.append("a", id, add(output), signal);
+    assert.deepEqual(await textsOf(gateway, id), [call.type, output.type]);
+  });
+}
 
 test("too many items at once are refused", async () => {
   const gateway = make(hello, { maxItems: 2 });

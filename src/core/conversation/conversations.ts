@@ -6,7 +6,7 @@ import { noPath, type Path, readThread, surplusOf, talkFrom, turnsOf } from "../
 import type { PlaceParts } from "../place/place.ts";
 import { GatewayError } from "../errors.ts";
 import type { GatewayParts } from "../gateway.ts";
-import { type Item, isRemoved, removed } from "../item.ts";
+import { exchangeOf, type Item, isRemoved, removed } from "../item.ts";
 import { toShown } from "../turn-record.ts";
 import { findStray, strayOutput } from "../place/tools.ts";
 import { brokenOffOf } from "../frame/replay.ts";
@@ -164,7 +164,7 @@ const itemsParam = "items";
 
 /** An output without its call would make every later turn of the conversation fail. */
 function checkOutputs(path: Path, items: readonly Item[]): void {
-  const called = talkFrom(path, 0).filter((item) => item.type === "tool-call");
+  const called = talkFrom(path, 0).filter((item) => exchangeOf(item)?.side === "model");
   const stray = findStray([...called, ...items]);
   if (stray !== undefined) throw strayOutput(stray, itemsParam);
 }

@@ -2,7 +2,7 @@
 import { shownSuffix } from "../conversation/address.ts";
 import { withExtras } from "./extras.ts";
 import { GatewayError } from "../errors.ts";
-import { type Item, isSteering } from "../item.ts";
+import { type Exchange, exchangeOf, type Item, isSteering } from "../item.ts";
 import { mergeSteering, changesSettings } from "./force.ts";
 import { amidTalk, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
@@ -60,19 +60,24 @@ function withShownFirst(turns: readonly PathTurn[]): readonly PathTurn[] {
 
 /** Leaves out outputs without their call, and calls without their output; the newest turn's may still be answered. */
 function withoutHalves(items: readonly Item[], newest: PathTurn | undefined, next: readonly Item[]): readonly Item[] {
-  const called = new Set<string>();
-  const answered = new Set<string>();
-  for (const item of items) if (item.type === "tool-call") called.add(item.callId);
-  for (const item of items.concat(next)) if (item.type === "tool-output") answered.add(item.callId);
+  const called = idsOf(items, "model");
+  const answered = idsOf(items.concat(next), "tools");
   return items.filter((item) => {
-    if (item.type === "tool-output") return called.has(item.callId);
-    return (
-      item.type !== "tool-call" ||
-      answered.has(item.callId) ||
-      newest?.output.includes(item) ||
-      newest?.input.includes(item)
-    );
+    const exchange = exchangeOf(item);
+    if (exchange === undefined) return true;
+    if (exchange.side === "tools") return called.has(exchange.id);
+    return answered.has(exchange.id) || newest?.output.includes(item) || newest?.input.includes(item);
   });
+}
+
+/** Of the calls, or of the outputs. */
+function idsOf(items: readonly Item[], side: Exchange["side"]): ReadonlySet<string> {
+  const ids = new Set<string>();
+  for (const item of items) {
+    const exchange = exchangeOf(item);
+    if (exchange?.side === side) ids.add(exchange.id);
+  }
+  return ids;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Tool calls and their outputs as models expect them: each output directly after its call. */
 import { GatewayError } from "../errors.ts";
-import { type Exchange, type Item, isSteering, type OtherItem, type ToolCall } from "../item.ts";
+import { type Exchange, exchangeOf, type Item, isSteering, type OtherItem, type ToolCall } from "../item.ts";
 import { canonicalJson } from "./runs.ts";
 
 /**
@@ -37,9 +37,14 @@ export function pairTools(items: readonly Item[]) {
 /** The id of an output whose call does not precede it. */
 export function findStray(items: readonly Item[]): string | undefined {
   const called = new Set<string>();
+  const calledInDialect = new Set<string>();
   for (const item of items) {
-    if (item.type === "tool-call") called.add(item.callId);
-    if (item.type === "tool-output" && !called.has(item.callId)) return item.callId;
+    const exchange = exchangeOf(item);
+    if (exchange === undefined) continue;
+    // Adapters of other dialects leave out the call, and a function's output would stand alone.
+    const calls = item.type === "other" ? calledInDialect : called;
+    if (exchange.side === "model") calls.add(exchange.id);
+    else if (!calls.has(exchange.id)) return exchange.id;
   }
   return undefined;
 }

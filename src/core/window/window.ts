@@ -1,5 +1,5 @@
 /** What fits into a model's context window of a conversation: the middle goes first, the newest never. */
-import { type Content, type Exchange, type Extra, isSteering, type Item, type Part } from "../item.ts";
+import { type Content, exchangeOf, type Extra, isSteering, type Item, type Part } from "../item.ts";
 
 export interface Window {
   /** How many tokens the model takes, input and output together. */
@@ -119,13 +119,6 @@ function findCalls(items: readonly Item[]): ReadonlyMap<number, number> {
     else callOf.set(index, calls.get(id) ?? index);
   }
   return callOf;
-}
-
-/** What the model asks its caller for is a call too, whatever its dialect. */
-function exchangeOf(item: Item): Exchange | undefined {
-  if (item.type === "tool-call") return { side: "model", id: item.callId };
-  if (item.type === "tool-output") return { side: "tools", id: item.callId };
-  return item.type === "other" ? item.exchange : undefined;
 }
 
 function isQuestion(item: Item): boolean {
