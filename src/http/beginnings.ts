@@ -46,15 +46,15 @@ const nameBytes = 64;
 /** A body that is longer by more steps is taken as new. */
 const maxSteps = 256;
 
-/** What is not resent for ten minutes at most, five at least, is forgotten. */
-const generationMs = 300_000;
+/** What is not resent for ten of these is forgotten; for two, if another needs the room. */
+const periodMs = 60_000;
 
-/** Keeps those that came first, in about `maxBytes` of memory. */
+/** Keeps them in about `maxBytes` of memory. */
 export function createBeginnings(maxBytes: () => number, minBytes = 16 * 1024): Beginnings {
   /** Without a beginning, by the names of those that were seen once. */
   const kept = createKept<string, Omit<Found, "name">>({
     maxSize: maxBytes,
-    later: (work) => setTimeout(work, generationMs).unref(),
+    later: (work) => setTimeout(work, periodMs).unref(),
   });
   return {
     minBytes,

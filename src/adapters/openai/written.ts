@@ -32,18 +32,18 @@ const maxBytes = 16 * 1024 * 1024;
 /** How many items may have been added since. */
 const maxAdded = 64;
 
-/** What is not continued for ten minutes at most, five at least, is forgotten. */
-const generationMs = 300_000;
+/** What is not continued for ten of these is forgotten; for two, if another needs the room. */
+const periodMs = 60_000;
 
 /**
- * Keeps those that came first, in about `maxBytes`. Shorter ones than `minLength` are written in less time than it
- * takes to remember them.
+ * Keeps them in about `maxBytes`. Shorter ones than `minLength` are written in less time than it takes to remember
+ * them.
  */
 export function createWritten(minLength = 16 * 1024): Written {
   /** By their last items. */
   const kept = createKept<Item, Conversation>({
     maxSize: () => maxBytes,
-    later: (work) => setTimeout(work, generationMs).unref(),
+    later: (work) => setTimeout(work, periodMs).unref(),
   });
 
   /**
