@@ -57,6 +57,66 @@ export function describeOperator(server: () => RedisServer): void {
     );
   });
 
+  test("no sessionless tree is left out if another of the same time, the last of a step, is deleted meanwhile", async (context) => {
+    const store = await open(context, "same-time");
+    const turns = Array.from({ length: 102 }, () => makeTurn({}));
+    await Promise.all(turns.map((turn) => store.commit({ turns: [turn] })));
+    const ids = turns.map(({ id }) => id).toSorted();
+    const listed = store.listSessionless({ limit: 200 });
+    await store.deleteTurn("alice", ids[2]!);
+    assert.deepEqual((await listed).map(({ id }) => id).toSorted(), ids);
+  });
+
+  test("what began with many words is listed in short steps, too", async (context) => {
+    const store = await open(context, "wordy");
+    const input = [{ type: "message", role: "user", content: "x".repeat(90_000) } as const];
+    const turns = await Promise.all(
+      Array.from({ length: 25 }, (_, at) => keepSession(store, { input, createdAt: new Date(at) })),
+    );
+    const sessionless = turns.map(({ createdAt }) => makeTurn({ input, createdAt }));
+    await Promise.all(sessionless.map((turn) => store.commit({ turns: [turn] })));
+    const sessions = turns.map(({ session }) => session);
+    const roots = sessionless.map(({ id }) => id);
+    for (const [list, ids, steps] of [
+      [store.listSessions, sessions, 3],
+      [store.listSessionless, roots, 2],
+    ] as const) {
+      const { scripts } = await during(async () => {
+        const found = await list({ limit: 24 });
+        assert.deepEqual(
+          found.map(({ id }) => id),
+          ids.toReversed().slice(0, 24),
+        );
+      });
+      assert.equal(scripts, steps, "two of them each with about a million bytes");
+    }
+  });
+
+  test("each session is listed once, even if some are continued meanwhile", async (context) => {
+    const store = await open(context, "moving");
+    const times = Array.from({ length: 102 }, (_, at) => new Date(at));
+    const turns = await Promise.all(times.map((createdAt) => keepSession(store, { createdAt })));
+    const listed = store.listSessions({ limit: 200 });
+    for (const at of [0, 2, 100]) await keepBelow(store, turns[at]!, { session: turns[at]!.session });
+    assert.deepEqual(
+      (await listed).map(({ id }) => id),
+      turns.map(({ session }) => session).toReversed(),
+    );
+  });
+
+  test("a page of sessions is full even if its last is deleted meanwhile", async (context) => {
+    const store = await open(context, "deleted");
+    const times = Array.from({ length: 103 }, (_, at) => new Date(at));
+    const turns = await Promise.all(times.map((createdAt) => keepSession(store, { createdAt })));
+    const ids = turns.map(({ session }) => session!).toReversed();
+    const listed = store.listSessions({ limit: 102 });
+    assert.equal(await store.deleteSession("alice", ids[101]!), true);
+    assert.deepEqual(
+      (await listed).map(({ id }) => id),
+      ids.toSpliced(101, 1),
+    );
+  });
+
   test("a sessionless tree is listed, exported and deleted in short steps, however large it is", async (context) => {
     const store = await open(context, "large");
     const thread = await keepLoose(store, 1_500, new Date(0));

@@ -29,30 +29,66 @@ export function createArchive(access: Access, readPath: Search["readPath"]): Omi
     return { ...tree, turns, updatedAt };
   }
 
+  /** Which sessions a list has is known by now: one that is continued meanwhile would be elsewhere in it. */
+  async function describeAll(ids: readonly string[]): Promise<readonly SessionSummary[]> {
+    const found: SessionSummary[] = [];
+    for (let at = 0; at < ids.length;) {
+      const page = toList(await read(scripts.describeSessions, ...ids.slice(at, at + maxDescribed)));
+      for (const session of page) if (toList(session).length > 0) found.push(toSummary(session));
+      at += page.length;
+    }
+    return found;
+  }
+
   return {
     async listSessions({ owner = "", hint, after = "", limit }) {
       const named = hint === undefined ? [""] : ["named", ...(await findNamed(hint, owner))];
-      const page = await read(scripts.listSessions, owner, after, String(limit), ...named);
-      if (page === null) throw noSession(after);
-      return toList(page).map(toSummary);
+      return listInSteps(limit, [after, ""], async (room, place) => {
+        const reply = await read(scripts.listSessions, owner, room, ...place, ...named);
+        if (reply === null) throw noSession(after);
+        const [page, score] = toList(reply);
+        const ids = toTexts(page);
+        const there = await describeAll(ids);
+        // Some were deleted meanwhile: a page with fewer would be taken for the last.
+        return [there, there.length < ids.length ? [...ids.slice(-1), String(score)] : []];
+      });
     },
     async listSessionless({ owner = "", after, limit }) {
-      const found: SessionSummary[] = [];
-      let place: readonly string[] = after === undefined ? [] : [after];
-      do {
-        const reply = await read(scripts.listSessionless, owner, String(limit - found.length), ...place);
+      return listInSteps(limit, after === undefined ? [] : [after], async (room, place) => {
+        const reply = await read(scripts.listSessionless, owner, room, ...place);
         if (reply === null) throw noSessionless(after ?? "");
         const [page, next] = toList(reply);
-        for (const tree of toList(page)) found.push(await measureRest(toSummary(tree), toTexts(toList(tree)[6])));
-        place = toTexts(next);
-      } while (place.length > 0 && found.length < limit);
-      return found;
+        const trees: SessionSummary[] = [];
+        for (const tree of toList(page)) trees.push(await measureRest(toSummary(tree), toTexts(toList(tree)[6])));
+        return [trees, toTexts(next)];
+      });
     },
     exportRecords: createExport(access, readPath),
     async sealKeys() {
       return [await access.readSeal(), ...(await readForeignSeals(access))];
     },
   };
+}
+
+/** How many sessions one script describes at most. */
+const maxDescribed = 100;
+
+/** Reads some from a place on, and the next place; none: these were all. */
+type Step = (
+  room: string,
+  place: readonly string[],
+) => Promise<readonly [readonly SessionSummary[], readonly string[]]>;
+
+/** Nobody else is answered while a script runs, so a list is read little by little. A step may repeat some of the last. */
+async function listInSteps(limit: number, start: readonly string[], step: Step): Promise<readonly SessionSummary[]> {
+  const found = new Map<string, SessionSummary>();
+  let place = start;
+  do {
+    const [page, next] = await step(String(limit - found.size), place);
+    for (const summary of page) found.set(summary.id, summary);
+    place = next;
+  } while (place.length > 0 && found.size < limit);
+  return [...found.values()];
 }
 
 function toSummary(reply: Reply): SessionSummary {

@@ -1,7 +1,7 @@
 /** The Lua that reads. What belongs to a session being deleted is not found. */
 import { maxExaminedTwins } from "../../../core/store.ts";
 import { look, plain, refuseOtherKey } from "../script.ts";
-import { firstWords } from "./tree.ts";
+import { firstWords, place } from "./tree.ts";
 
 export const findSession = plain(String.raw`
 ${refuseOtherKey("hint", "ARGV[2]")}
@@ -81,37 +81,45 @@ end
 return { number, page }
 `);
 
-/** A page of sessions, newest activity first, after one of them; or those that are named. */
+/**
+ * The ids of a page of sessions, newest activity first, or of those that are named, behind one if it is given. Also
+ * returns the last one's score, in case it is elsewhere when those behind it are wanted.
+ */
 export const listSessions = look(String.raw`
-${firstWords}
-local key = ARGV[1] == '' and P .. 'active' or P .. 'active:' .. ARGV[1]
--- Many may have the same score, so the next one is found by its rank.
-local start, limit = 0, tonumber(ARGV[3])
-if ARGV[2] ~= '' then
-  local score = call('ZSCORE', P .. 'active', ARGV[2])
-  if not score then return false end
-  local rank = call('ZREVRANK', key, ARGV[2])
-  start = rank and rank + 1 or call('ZCOUNT', key, score, '+inf')
+${place}
+local owner, limit, after, score = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local key = owner == '' and P .. 'active' or P .. 'active:' .. owner
+if score == '' then score = call('ZSCORE', P .. 'active', after) end
+if after ~= '' and not score then return false end
+local start = after == '' and 0 or countBefore(key, after, score)
+local ids = {}
+if ARGV[5] == '' then
+  ids = call('ZREVRANGE', key, start, start + limit - 1)
+else
+  local ranks = {}
+  for at = 6, #ARGV do
+    local id = ARGV[at]
+    ranks[id] = call('ZREVRANK', key, id)
+    if ranks[id] and ranks[id] >= start then ids[#ids + 1] = id end
+  end
+  table.sort(ids, function(one, other) return ranks[one] < ranks[other] end)
+  while #ids > limit do table.remove(ids) end
 end
+return { ids, #ids > 0 and call('ZSCORE', key, ids[#ids]) }
+`);
+
+/** How a list shows sessions: the first of these, as many as one script may read. One that is gone is an empty list. */
+export const describeSessions = look(String.raw`
+${firstWords}
 local page = {}
-local function add(id)
+for _, id in ipairs(ARGV) do
+  if listedBytes >= maxListedBytes then break end
   local session = call('HMGET', sessionKey(id), 'owner', 'created', 'updated')
   local first = call('ZRANGE', P .. 'st:' .. id, 0, 0)[1]
   session[4], session[5] = call('ZCARD', P .. 'st:' .. id), id
   session[6] = first and firstWords(idOf(first)) or ''
-  page[#page + 1] = session
+  page[#page + 1] = session[1] and session or {}
 end
-if ARGV[4] == '' then
-  for _, id in ipairs(call('ZREVRANGE', key, start, start + limit - 1)) do add(id) end
-  return page
-end
-local named = {}
-for at = 5, #ARGV do
-  local rank = call('ZREVRANK', key, ARGV[at])
-  if rank and rank >= start then named[#named + 1] = { rank, ARGV[at] } end
-end
-table.sort(named, function(one, other) return one[1] < other[1] end)
-for at = 1, math.min(#named, limit) do add(named[at][2]) end
 return page
 `);
 

@@ -1,6 +1,6 @@
 /** The Lua of what is kept outside of sessions. */
 import { look, maxWalked, release } from "../script.ts";
-import { firstWords } from "./tree.ts";
+import { firstWords, place } from "./tree.ts";
 
 const walk = String.raw`
 -- From some turns on through all that follows them outside of sessions, a bounded number: the ids of those that were seen, parents
@@ -37,16 +37,15 @@ return walk(ids, ARGV[1])
  */
 export const listSessionless = look(String.raw`
 ${firstWords}
+${place}
 ${walk}
-local owner, limit, after, time = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local page, walked, looked, place = {}, 0, 0, 0
-if after then
-  local rank = call('ZREVRANK', P .. 'loose', after)
-  if not rank and not time then return false end
-  place = rank and rank + 1 or call('ZCOUNT', P .. 'loose', time, '+inf')
-end
-local roots = call('ZREVRANGE', P .. 'loose', place, place + 99)
-while looked < #roots and #page < limit and walked < 200 do
+local key, owner, limit, after, time = P .. 'loose', ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local page, walked, looked = {}, 0, 0
+time = time or after and call('ZSCORE', key, after)
+if after and not time then return false end
+local start = after and countBefore(key, after, time) or 0
+local roots = call('ZREVRANGE', key, start, start + 99)
+while looked < #roots and #page < limit and walked < 200 and listedBytes < maxListedBytes do
   looked = looked + 1
   local id = roots[looked]
   local turn = readTurn(id)
@@ -57,7 +56,7 @@ while looked < #roots and #page < limit and walked < 200 do
   end
 end
 local last = (looked < #roots or #roots == 100) and roots[looked]
-return { page, last and { last, call('ZSCORE', P .. 'loose', last) } }
+return { page, last and { last, call('ZSCORE', key, last) } }
 `);
 
 /** Deletes turns; their children then follow the first named, or nothing. Returns the change count and changed ids. */

@@ -91,10 +91,24 @@ local function tellTurn(id)
 end
 `;
 
+/** Lists are read in steps, from the highest score down. */
+export const place = String.raw`
+-- How many are before those behind an id that had this score. If it is gone or has moved, others with that score are listed
+-- again rather than left out.
+local function countBefore(key, id, score)
+  if call('ZSCORE', key, id) == score then return call('ZREVRANK', key, id) + 1 end
+  return call('ZCOUNT', key, '(' .. score, '+inf')
+end
+`;
+
 /** What was said first in a turn, as far as a list shows it. */
 export const firstWords = String.raw`
+-- A script reads no more once it has read so much: a pause of some milliseconds.
+local listedBytes, maxListedBytes = 0, 1000000
+
 local function firstWords(turnId)
   local input = turnId and call('HSTRLEN', turnKey(turnId), 'i') < ${maxReadBytes} and call('HGET', turnKey(turnId), 'i')
+  listedBytes = listedBytes + #(input or '')
   -- Redis refuses to read half a surrogate pair, which a caller may have sent.
   local isRead, items = pcall(cjson.decode, input or '[]')
   for _, item in ipairs(isRead and items or {}) do
