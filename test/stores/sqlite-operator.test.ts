@@ -204,6 +204,19 @@ test("a page of the SQLite store is full, and of one owner, even if sessions are
   }
 });
 
+test("requests continue while the SQLite store reads how the many sessions of a page began", async (context) => {
+  const store = createSqliteStore({ file: newFile() });
+  context.after(() => store.close());
+  const turns = await Promise.all(Array.from({ length: 100 }, () => keepSession(store, {})));
+  const { result, ticks } = await countTicks(store.listSessions({ limit: 99 }));
+  const ids = turns.map(({ session }) => session).toReversed();
+  assert.deepEqual(
+    result.map(({ id }) => id),
+    ids.slice(0, 99),
+  );
+  assert.ok(ticks > 3, `${ticks} ticks`);
+});
+
 test("the SQLite store reads the content of the sessions of a page, and of no others of the same hour", async (context) => {
   const file = newFile();
   const store = createSqliteStore({ file, now: () => new Date("2026-11-17T12:30:00Z") });

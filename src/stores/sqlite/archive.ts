@@ -1,4 +1,5 @@
 /** The operator's view of the SQLite store: lists its sessions, and exports its contents page by page. */
+import { setImmediate as letOthersGo } from "node:timers/promises";
 import type { Archive, ArchiveRecord, SessionPage, SessionSummary } from "../../core/store.ts";
 import { noSession } from "../refusals.ts";
 import type { Access } from "./access.ts";
@@ -85,6 +86,17 @@ export function createArchive(access: Access): Omit<Archive, "importRecords"> {
     return behind.toSorted(byTime).slice(0, limit);
   }
 
+  /** Others can proceed after a few: what was said first in each may be long. */
+  async function describeAll(page: readonly Activity[]): Promise<readonly SessionSummary[]> {
+    const found: SessionSummary[] = [];
+    for (let at = 0; at < page.length; at += pageSize) {
+      if (at > 0) await letOthersGo();
+      const ids = JSON.stringify(page.slice(at, at + pageSize).map(({ id }) => id));
+      found.push(...read(() => statements.describe.all(ids)).map(toSummary));
+    }
+    return found;
+  }
+
   return {
     listSessionless,
     async listSessions(wanted) {
@@ -95,8 +107,7 @@ export function createArchive(access: Access): Omit<Archive, "importRecords"> {
       for (let place = found as unknown as Activity | undefined; ;) {
         const rest = { ...wanted, limit: wanted.limit - listed.length };
         const page = hint === undefined ? await findPage(rest, place) : read(() => findNamed(hint, rest, place));
-        const ids = JSON.stringify(page.map(({ id }) => id));
-        const there = read(() => statements.describe.all(ids)).map(toSummary);
+        const there = await describeAll(page);
         listed.push(...there);
         // Some were deleted meanwhile: a page with fewer would be taken for the last.
         if (there.length === page.length) return listed;
