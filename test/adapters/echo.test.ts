@@ -94,14 +94,15 @@ test("the last user message is answered, and without one the answer is empty", a
   );
 });
 
-test("images and files are named in brackets only when there is no text", async () => {
+test("images, files and other parts are named in brackets only when there is no text", async () => {
   const parts = [
     { type: "image", url: "https://example.com/cat.png" },
     { type: "file", name: "report.pdf", fileId: "file_1" },
     { type: "file", fileId: "file_2" },
+    { type: "other", extra: { dialect: "chat", fields: { type: "video_url", video_url: { url: "u" } } } },
   ] as const;
   const alone: Item = { type: "message", role: "user", content: parts };
-  assert.equal(textIn((await collect([alone])).flat()), "[image] [file report.pdf] [file]");
+  assert.equal(textIn((await collect([alone])).flat()), "[image] [file report.pdf] [file] [video_url]");
   const withText: Item = { type: "message", role: "user", content: [...parts, { type: "text", text: "look" }] };
   assert.equal(textIn((await collect([withText])).flat()), "look");
 });

@@ -1,5 +1,5 @@
 /** Decides what the model says: what tools returned, calls, or the last user text in the wanted format. */
-import { type Content, type Item, isSteering, textOf } from "../../core/item.ts";
+import { type Content, type Item, isSteering, textOf, typeOf } from "../../core/item.ts";
 import type { Settings, Turn } from "../../core/turn.ts";
 import { chooseCalls } from "./calls.ts";
 import { readDirectives } from "./directives.ts";
@@ -59,6 +59,7 @@ function describeContent(content: Content): string {
   for (const part of content) {
     if (part.type === "image" || part.type === "audio") told.push(`[${part.type}]`);
     if (part.type === "file") told.push(part.name === undefined ? "[file]" : `[file ${part.name}]`);
+    if (part.type === "other") told.push(`[${typeOf(part.extra)}]`);
   }
   return told.join(" ");
 }
