@@ -37,11 +37,14 @@ const lanes = {
   first: { ...patient, first_byte_timeout_ms: lateMs, total_timeout_ms: 2 * lateMs },
   idle: { ...patient, idle_timeout_ms: lateMs, total_timeout_ms: 2 * lateMs },
   total: { ...patient, total_timeout_ms: 2 * lateMs },
-  small: { ...patient, max_response_bytes: 64 * 1024 },
+  small: { ...patient, max_response_bytes: 64 * 1024, max_answer_characters: 64 * 1024 },
   refused: patient,
   unresolved: { ...patient, base_url: "http://nowhere.invalid/v1" },
   mute: { ...patient, connect_timeout_ms: lateMs },
 };
+
+/** More than the small lane takes. */
+const tooMuch = "x".repeat(100 * 1024);
 
 const rows: readonly Row[] = [
   { does: "refuses the connection", lane: "refused", ...both(502, "adapter_error") },
@@ -138,9 +141,9 @@ const rows: readonly Row[] = [
   {
     does: "says too much",
     lane: "small",
-    fault: oversize,
+    fault: continueWith((asked) => (asked.stream ? beginning(asked, tooMuch) : tooMuch)),
     whole: [502, "adapter_answer_too_large"],
-    stream: [502, "adapter_protocol"],
+    stream: [200, "adapter_answer_too_large"],
   },
   { does: "drips", lane: "total", fault: drip, whole: [504, "adapter_total_timeout"], stream: [200] },
 ];
@@ -352,11 +355,6 @@ function cutCharacter(asked: Asked): Buffer {
   if (asked.stream) return Buffer.from(all(asked, "\xc3"), "latin1");
   const rest = all(asked).slice(-20);
   return Buffer.concat([Buffer.from(rest.slice(0, 1)), Buffer.of(0xc3), Buffer.from(rest.slice(1))]);
-}
-
-function oversize(asked: Asked): void {
-  const size = asked.stream ? 9 * 1024 * 1024 : 100 * 1024;
-  asked.socket.end(`${goodHead(asked)}data: ${"x".repeat(size)}`);
 }
 
 /** A few bytes at a time, each within the limits; a stream may take as long as it likes, a whole answer may not. */
