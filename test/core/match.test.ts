@@ -18,7 +18,10 @@ const called = (callId: string): Item => ({ type: "tool-call", kind: "function",
  * A model that answers `re: <the last user text>`, in two messages on `SPLIT`, calls a tool on `CALL`, and only reasons
  * on `BLANK`.
  */
-function createScene(by: { readonly hint: string; readonly hintsAtTalk?: boolean } = { hint: "user:u" }) {
+function createScene(
+  by: { readonly hint: string; readonly hintsAtTalk?: boolean } = { hint: "user:u" },
+  store = createMemoryStore(),
+) {
   const adapter = createScriptedAdapter(async function* (turn) {
     const last = turn.items.at(-1);
     const lastText = last?.type === "message" && typeof last.content === "string" ? last.content : "output";
@@ -35,7 +38,7 @@ function createScene(by: { readonly hint: string; readonly hintsAtTalk?: boolean
   const newId = createIds(() => new Date());
   const gateway = makeGateway({
     adapter,
-    store: createMemoryStore(),
+    store,
     limits: { maxItems: 1000, maxQueuedPerThread: 16 },
     now: () => new Date(),
   });
@@ -57,6 +60,20 @@ function createScene(by: { readonly hint: string; readonly hintsAtTalk?: boolean
 }
 
 const talk = (...texts: string[]): Item[] => texts.flatMap((text) => [user(text), assistant(`re: ${text}`)]);
+
+test("the model sees a history as its client spells it, in a thread that is cached or not, continued or branched off", async () => {
+  const cached = createMemoryStore();
+  const uncached = { ...createMemoryStore(), recallPath: async () => undefined };
+  for (const store of [cached, uncached]) {
+    const ask = createScene({ hint: "user:u" }, store);
+    const shown = [user("one"), assistant("re: one")];
+    await ask([user("one ")]);
+    const next = await ask([...shown, user("two")]);
+    assert.deepEqual([next.history, next.seen], ["matched", [...shown, user("two")]]);
+    const branch = await ask([...shown, user("three")]);
+    assert.deepEqual([branch.history, branch.seen], ["forked", [...shown, user("three")]]);
+  }
+});
 
 test("a client that resends its history is matched, and the model sees each turn once", async () => {
   const say = createScene();

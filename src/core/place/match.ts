@@ -135,7 +135,9 @@ async function meet(
   const history = isWhole && !twin.hasChildren ? "matched" : "forked";
   const named = withOwnIds(shown, end, path);
   if (path.isAbridged) return { isWhole, history, path, ...callerVersionOf(named, end) };
-  const isVerbatim = path === likely && known.length === shown.end && isPlain(shown, known, path);
+  // What the model sees must not depend on which path was cached.
+  const same = path === likely ? known : findKnown(shown, path);
+  const isVerbatim = same?.length === shown.end && isPlain(shown, same, path);
   const callerVersion = isVerbatim ? undefined : extrasOf(named, end, path);
   return { isWhole, history, path, isVerbatim, callerVersion, ...divide(named, end, known) };
 }
