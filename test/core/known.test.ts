@@ -191,6 +191,22 @@ test("outputs in another order than their calls have one digest, even if a calle
   assert.equal(turns.at(-1)?.digest, chain.follow(session, toRuns(itemsOf(turns))).at(-1));
 });
 
+test("a turn after a shown history gets its digest without reading more of it than its last answer", () => {
+  let looks = 0;
+  const counted: Item = {
+    type: "message",
+    role: "user",
+    get content() {
+      looks += 1;
+      return "one";
+    },
+  };
+  const shown = toPath(toTurns([[[counted, assistant("first"), user("two"), assistant("second")], []]]));
+  looks = 0;
+  chain.mark(session, shown, [], [assistant("third")]);
+  assert.equal(looks, 0);
+});
+
 test("a turn after one that was stored without a digest, as older archives have it, is found by its history", () => {
   const [first, ...rest] = path;
   const undigested = toPath([{ ...first!, digest: undefined }]);

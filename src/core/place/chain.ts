@@ -3,6 +3,7 @@ import type { Item } from "../item.ts";
 import { type Path, talkFrom } from "./path.ts";
 import type { StoredTurn } from "../store.ts";
 import { type Run, sideOf, toRuns } from "./runs.ts";
+import { findAnswer } from "./shown.ts";
 
 export interface Chain {
   /** The digest after each run, continuing from another; a thread begins with its session's id. */
@@ -43,7 +44,10 @@ function neededBefore({ tip, lastSide }: Path, items: readonly Item[]): readonly
   const sides = items.map(sideOf);
   const first = sides.find((side) => side !== undefined);
   if (tip === undefined || (first !== lastSide && !sides.includes("tools"))) return [];
-  return tip.output.length > 0 ? tip.output : tip.input;
+  if (tip.output.length > 0) return tip.output;
+  // A shown history may be long, and only its last answer counts.
+  const { input } = tip;
+  return input.slice(findAnswer(input, input.findLastIndex((item) => sideOf(item) === "model") + 1));
 }
 
 /** For threads stored before turns had digests. */
