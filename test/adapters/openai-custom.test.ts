@@ -33,7 +33,7 @@ const written = {
 
 function asked(items: readonly Item[], settings: Settings) {
   const turn = { id: "resp_1", model: "m", items, settings, stream: false };
-  return JSON.parse(writeRequest(turn, { customTools: "function" })) as Record<string, unknown>;
+  return JSON.parse(writeRequest(turn, { customTools: "function" }).toString()) as Record<string, unknown>;
 }
 
 test("a custom tool is offered, and chosen, as a function with one string and its grammar as text", () => {

@@ -10,7 +10,7 @@ const hello: Item = { type: "message", role: "user", content: "Hello" };
 
 function asked(items: readonly Item[], settings: Partial<Settings> = {}, stream = false): unknown {
   const turn: Turn = { id: "resp_1", model: "model-1", items, settings: { tools: [], ...settings }, stream };
-  return JSON.parse(writeRequest(turn));
+  return JSON.parse(writeRequest(turn).toString());
 }
 
 function messages(...items: readonly Item[]): readonly unknown[] {
@@ -252,7 +252,9 @@ test("reasoning is sent once, in the caller's own field where it has one", () =>
   });
   const reasoningSent = (...items: Item[]): unknown => {
     const turn: Turn = { id: "resp_1", model: "m", items, settings: { tools: [] }, stream: false };
-    const body = JSON.parse(writeRequest(turn, { sendsReasoning: true })) as { messages: Record<string, unknown>[] };
+    const body = JSON.parse(writeRequest(turn, { sendsReasoning: true }).toString()) as {
+      messages: Record<string, unknown>[];
+    };
     const { reasoning_content, reasoning } = body.messages[0] ?? {};
     return [reasoning_content, reasoning];
   };

@@ -12,7 +12,7 @@ const helloWritten = { type: "message", role: "user", content: "Hello" };
 
 function asked(items: readonly Item[], settings: Partial<Settings> = {}, stream = false, remarks: Remark[] = []) {
   const turn: Turn = { id: "resp_1", model: "model-1", items, settings: { tools: [], ...settings }, stream };
-  return JSON.parse(writeRequest(turn, (remark) => remarks.push(remark))) as Record<string, unknown>;
+  return JSON.parse(writeRequest(turn, (remark) => remarks.push(remark)).toString()) as Record<string, unknown>;
 }
 
 function input(...items: readonly Item[]): unknown {

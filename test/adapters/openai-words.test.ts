@@ -22,7 +22,7 @@ interface Written {
 }
 
 function write(settings: Partial<Settings>, options: ServerOptions = {}): Written {
-  return JSON.parse(writeRequest(turnOf(settings), options));
+  return JSON.parse(writeRequest(turnOf(settings), options).toString());
 }
 
 function limitsOf({ max_tokens, max_completion_tokens }: Written): object {

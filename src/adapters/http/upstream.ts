@@ -20,7 +20,7 @@ export interface UpstreamRequest {
   /** Below the base URL: `/chat/completions`. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | undefined;
+  readonly body?: string | Buffer | undefined;
   /** The time limit for the whole exchange, silent or not; absent: no limit while bytes come. */
   readonly totalMs?: number | undefined;
 }

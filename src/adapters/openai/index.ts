@@ -32,7 +32,7 @@ import { createWritten } from "./written.ts";
 /** A dialect for talking to the upstream. */
 interface Wire {
   readonly path: string;
-  writeRequest(turn: Turn, tell: Tell | undefined, options: ServerOptions): string;
+  writeRequest(turn: Turn, tell: Tell | undefined, options: ServerOptions): Buffer;
   /** Absent: it has no way to count tokens. */
   readonly writeCountRequest?: (turn: Turn) => string;
   /** `isCustom`: that function stands in for a custom tool; `choices`: how many were requested. */

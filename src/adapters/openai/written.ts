@@ -6,7 +6,7 @@ import { createKept } from "../../core/kept.ts";
 
 export interface Written {
   /** A body, which has a list of the items behind its `front`. */
-  write(items: readonly Item[], form: Form, toBody: (list: unknown) => unknown, front?: readonly unknown[]): string;
+  write(items: readonly Item[], form: Form, toBody: (list: unknown) => unknown, front?: readonly unknown[]): Buffer;
   /** Forgets all of them. */
   clear(): void;
 }
@@ -24,7 +24,8 @@ export interface Form {
 interface Conversation {
   readonly form: string;
   readonly items: readonly Item[];
-  readonly text: string;
+  /** As it is sent: encoding takes three times as long as copying, and twenty times if not all is Latin-1. */
+  readonly text: Buffer;
   readonly bytes: number;
 }
 
@@ -76,8 +77,8 @@ export function createWritten(minLength = 16 * 1024): Written {
     const end = items.findLastIndex((item, at) => isOfModel(item) && form.isSeam(items, at + 1)) + 1;
     const added = items.slice(before.items.length, end);
     const addedText = toText(form.write(added));
-    const text = join(before.text, addedText);
-    const bytes = before.bytes + bytesOfText(addedText) + bytesOf(added);
+    const text = addedText.length === 0 ? before.text : Buffer.concat(join(before.text, addedText));
+    const bytes = before.bytes + addedText.length + bytesOf(added);
     const conversation = { form: form.name, items: items.slice(0, end), text, bytes };
     const [lastBefore, last] = [before.items.at(-1), items[end - 1]];
     if (lastBefore !== undefined) kept.delete(lastBefore);
@@ -91,18 +92,18 @@ export function createWritten(minLength = 16 * 1024): Written {
       if (before === undefined) {
         const body = JSON.stringify(toBody(front.concat(form.write(items))));
         if (body.length >= minLength) see(items, form, body);
-        return body;
+        return Buffer.from(body);
       }
       const { items: said, text } = keep(items, form, before);
-      const all = join(text, toText(form.write(items.slice(said.length))));
+      const list = join(toText(front), text, toText(form.write(items.slice(said.length))));
       const [head, tail] = JSON.stringify(toBody(mark)).split(JSON.stringify(mark));
-      return `${head}[${join(toText(front), all)}]${tail}`;
+      return Buffer.concat([Buffer.from(`${head}[`), ...list, Buffer.from(`]${tail}`)]);
     },
     clear: kept.clear,
   };
 }
 
-const nothing: Conversation = { form: "", items: [], text: "", bytes: 0 };
+const nothing: Conversation = { form: "", items: [], text: Buffer.alloc(0), bytes: 0 };
 
 function isOfModel(item: Item): boolean {
   return item.type === "tool-call" || (item.type === "message" && item.role === "assistant");
@@ -133,12 +134,15 @@ const endless = { depth: Infinity, containers: Infinity, members: Infinity };
 const mark = randomUUID();
 
 /** The elements of a list, without its brackets. */
-function toText(list: readonly unknown[]): string {
-  return JSON.stringify(list).slice(1, -1);
+function toText(list: readonly unknown[]): Buffer {
+  return Buffer.from(JSON.stringify(list).slice(1, -1));
 }
 
-function join(one: string, other: string): string {
-  return one === "" || other === "" ? one + other : `${one},${other}`;
+const comma = Buffer.from(",");
+
+/** The elements of several lists, to be put together as those of one. */
+function join(...lists: readonly Buffer[]): readonly Buffer[] {
+  return lists.filter(({ length }) => length > 0).flatMap((list, index) => (index === 0 ? [list] : [comma, list]));
 }
 
 function startsWith(items: readonly Item[], beginning: readonly Item[]): boolean {

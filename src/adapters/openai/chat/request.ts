@@ -25,7 +25,7 @@ export interface ServerOptions {
 
 type MaxTokensField = "max_completion_tokens" | "max_tokens";
 
-export function writeRequest(asked: Turn, options: ServerOptions = {}): string {
+export function writeRequest(asked: Turn, options: ServerOptions = {}): Buffer {
   const turn = options.customTools === "function" ? toFunctions(asked) : asked;
   const { settings } = turn;
   const native = writeNative(settings, options.maxTokensField);

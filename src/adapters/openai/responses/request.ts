@@ -12,7 +12,7 @@ export function writeRequest(
   turn: Turn,
   tell?: Tell,
   { written = createWritten() }: { readonly written?: Written | undefined } = {},
-): string {
+): Buffer {
   return written.write(turn.items, form, (input) => toBody(turn, input, tell));
 }
 
