@@ -37,7 +37,7 @@ export function createSearch(access: Access, lookup: CommitLookup): Search {
   const shareTurn = createSharing<StoredTurn | undefined>();
 
   function findTurnWith(digest: string, index: number, sessionId: string): FoundTurn | undefined {
-    const row = statements.findByDigest.get({ digest, session: sessionId });
+    const row = statements.findByDigest.get(digest, sessionId);
     return row && { ...toTwin(row as unknown as TwinRow), index };
   }
 
@@ -113,28 +113,24 @@ export function createSearch(access: Access, lookup: CommitLookup): Search {
 
 export function createCommitLookup({ prepare, hashHint }: Access): CommitLookup {
   const session = "SELECT id, owner, tip, resends FROM sessions WHERE deleted = 0";
-  const findSession = prepare(`${session} AND owner = ? AND hint = ?`);
-  const readSession = prepare(`${session} AND id = ?`);
+  const findSession = prepare(`${session} AND owner = ? AND hint = ?`, "arrays");
+  const readSession = prepare(`${session} AND id = ?`, "arrays");
   const canFollow = prepare(`SELECT 1 FROM turns WHERE id = ? AND owner = ? AND ${isFollowable} AND ${isVisible}`);
   const isRunning = prepare(`SELECT 1 FROM turns WHERE id = ? AND owner = ? AND status = 'running' AND ${isVisible}`);
   return {
     canFollow: (owner, turnId) => canFollow.get(turnId, owner) !== undefined,
     isRunning: (owner, turnId) => isRunning.get(turnId, owner) !== undefined,
-    readSession: (sessionId) => toSession(readSession.get(sessionId)),
-    findSession: (owner, hint) => toSession(findSession.get(owner, hashHint(owner, hint))),
+    readSession: (sessionId) => toSession(readSession.get(sessionId) as SessionRow | undefined),
+    findSession: (owner, hint) => toSession(findSession.get(owner, hashHint(owner, hint)) as SessionRow | undefined),
   };
 }
 
-function toSession(row: unknown): Session | undefined {
-  const session = row as { id: string; owner: string; tip: string | null; resends: number } | undefined;
-  return (
-    session && {
-      id: session.id,
-      owner: session.owner,
-      tip: session.tip ?? undefined,
-      resends: session.resends === 1,
-    }
-  );
+type SessionRow = [id: string, owner: string, tip: string | null, resends: number];
+
+function toSession(row: SessionRow | undefined): Session | undefined {
+  if (row === undefined) return undefined;
+  const [id, owner, tip, resends] = row;
+  return { id, owner, tip: tip ?? undefined, resends: resends === 1 };
 }
 
 type ConversationRow = [owner: string, tip: string | null, resends: number, created: number, metadata: string];
@@ -181,7 +177,7 @@ function prepareSearch({ prepare }: Access) {
     ) SELECT * FROM path`,
     "arrays",
   );
-  const twins = "FROM turns INDEXED BY turns_by_digest WHERE digest = $digest AND session = $session";
+  const twins = "FROM turns INDEXED BY turns_by_digest WHERE digest = ?1 AND session = ?2";
   const oldestExamined = `ifnull((SELECT rowid ${twins} ORDER BY rowid DESC LIMIT 1 OFFSET ${maxExaminedTwins - 1}), 0)`;
   return {
     readSession: prepare(
