@@ -15,8 +15,8 @@ const output = (callId: string): Item => ({ type: "tool-output", kind: "function
 const called = (callId: string): Item => ({ type: "tool-call", kind: "function", callId, name: "f", arguments: "{}" });
 
 /**
- * A model that answers `re: <the last user text>`, in two messages on `SPLIT`, calls a tool on `CALL`, and only reasons
- * on `BLANK`.
+ * A model that answers `re: <the last user text>`, in two messages on `SPLIT`, calls a tool on `CALL`, only reasons on
+ * `BLANK`, and reasons once more on `HM`.
  */
 function createScene(
   by: { readonly hint: string; readonly hintsAtTalk?: boolean } = { hint: "user:u" },
@@ -28,12 +28,13 @@ function createScene(
     if (lastText.endsWith("BLANK")) yield [{ type: "reasoning", text: "Hm." }];
     else if (lastText.endsWith("SPLIT"))
       yield [{ type: "text", text: "re: " }, { type: "message-end" }, { type: "text", text: lastText }];
-    else if (lastText !== "CALL") yield [{ type: "text", text: `re: ${lastText}` }];
+    else if (!lastText.startsWith("CALL")) yield [{ type: "text", text: `re: ${lastText}` }];
     else
       yield [
         { type: "tool-call", index: 0, callId: "c1", name: "f" },
         { type: "tool-arguments", index: 0, text: "{}" },
       ];
+    if (lastText.endsWith("HM")) yield [{ type: "reasoning", text: "Hm." }];
   });
   const newId = createIds(() => new Date());
   const gateway = makeGateway({
@@ -305,6 +306,30 @@ test("the model sees the reasoning of a blank answer once", async () => {
   await say([...talk("one"), user("else")]);
   const edited = [...history, user("four")];
   assert.deepEqual((await say(edited)).seen, edited);
+});
+
+test("the model sees once the reasoning that an answer ends with", async () => {
+  const reasoning: Item = { type: "reasoning", summary: [], text: "Hm." };
+  const step = [user("CALL HM"), called("c1"), reasoning, output("c1")];
+  const inHeader = { hint: "header:x-session-id:kitchen", hintsAtTalk: true };
+  for (const hint of [undefined, inHeader]) {
+    const say = createScene(hint);
+    await say([user("one")]);
+    await say([...talk("one"), user("CALL HM")]);
+    assert.deepEqual((await say([...talk("one"), ...step])).seen, [...talk("one"), ...step]);
+    const other = [...talk("one"), ...step.slice(0, -1), user("never mind")];
+    const { history, seen } = await say(other);
+    assert.equal(history, "forked");
+    assert.deepEqual(seen, [...talk("one"), user("CALL HM"), reasoning, user("never mind")]);
+  }
+  const say = createScene(inHeader);
+  const { id } = await say([user("CALL HM")]);
+  assert.deepEqual((await say(step)).seen, step);
+  assert.deepEqual((await say(step, { previousId: id })).seen, step);
+  const said = [user("so HM"), assistant("re: so HM"), reasoning, user("two")];
+  await say(said.slice(0, 1));
+  assert.deepEqual((await say(said)).seen.slice(-4), said);
+  assert.deepEqual((await say([...said.slice(0, -1), user("three")])).seen.slice(-4, -1), said.slice(0, -1));
 });
 
 test("a client that shows the end of its history is matched by it, even if an earlier answer was blank", async () => {

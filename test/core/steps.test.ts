@@ -18,8 +18,8 @@ const call = (callId: string): Item => {
 };
 
 /**
- * The model calls a tool when asked to look, twice at once if asked to, and calls it again when the tool says so. Its
- * answer is blank if asked to hush.
+ * The model calls a tool when asked to look, twice at once if asked to, reasons after each call if asked to think, and
+ * calls it again when the tool says so. Its answer is blank if asked to hush.
  */
 function createScene(hint: { readonly hint: string; readonly hintsAtTalk?: boolean }, store = createMemoryStore()) {
   let calls = 0;
@@ -28,11 +28,12 @@ function createScene(hint: { readonly hint: string; readonly hintsAtTalk?: boole
     const said = last.type === "message" ? last.content : last.type === "tool-output" ? last.output : "";
     const isLook = String(said).startsWith("look");
     if (!isLook) return yield [{ type: "text", text: said === "hush" ? " " : "well" }];
-    for (let index = 0; index < (said === "look twice" ? 2 : 1); index += 1) {
+    for (let index = 0; index < (String(said).startsWith("look twice") ? 2 : 1); index += 1) {
       yield [
         { type: "tool-call", index, callId: `c${(calls += 1)}`, name: "look" },
         { type: "tool-arguments", index, text: "{}" },
       ];
+      if (String(said).endsWith("think")) yield [{ type: "reasoning", text: `hm ${index}` }];
     }
   });
   const newId = createIds(() => new Date());
@@ -138,6 +139,15 @@ test("a client may show parallel calls one by one, each with its output, and the
     assert.deepEqual(await say(...step), { history: "matched", seen });
     assert.deepEqual((await say(user("And now?"))).seen, [...seen, assistant("well"), user("And now?")]);
   }
+});
+
+test("the model sees once what it thought after each of them", async () => {
+  const say = createScene(talk);
+  await say(user("look twice and think"));
+  const [first, second] = ["hm 0", "hm 1"].map((text): Item => ({ type: "reasoning", summary: [], text }));
+  const step = [user("look twice and think"), call("c1"), first!, output("c1"), call("c2"), second!, output("c2")];
+  const calls = [call("c1"), first!, call("c2"), second!];
+  assert.deepEqual((await say(...step)).seen, [user("look twice and think"), ...calls, output("c1"), output("c2")]);
 });
 
 for (const [kind, hint] of Object.entries(kinds)) {

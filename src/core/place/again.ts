@@ -2,7 +2,7 @@
 import { type Item, isSteering } from "../item.ts";
 import { type Path, talkFrom, turnsOf } from "./path.ts";
 import { canonOf, isWord, sideOf, toRuns } from "./runs.ts";
-import { callIdsOf } from "./shown.ts";
+import { callIdsOf, skipReasoning } from "./shown.ts";
 
 /**
  * The new items of a caller that shows no history: it may repeat a question that was answered without a word, since it
@@ -57,13 +57,15 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
   const isAskedAgain = asked.length > 0 && toRuns(asked)[0]?.canon === toRuns(turn)[0]?.canon;
   const repeated = new Set(isAskedAgain ? [...asked, ...instructionsAgain(items.slice(0, first), path)] : []);
   for (const item of stepsAgain(items, turn, open)) repeated.add(item);
+  const said = items.findLastIndex((item) => repeated.has(item) && sideOf(item) === "model") + 1;
+  if (said > 0) for (const item of items.slice(said, skipReasoning(items, said, path))) repeated.add(item);
   const given = new Set(turn.map((item) => (item.type === "tool-output" ? item.callId : undefined)));
   const isKept = (item: Item) =>
     !repeated.has(item) && (item.type !== "tool-output" || open.includes(item.callId) || !given.has(item.callId));
-  // Reasoning goes with its result.
-  return items.filter((item, index) =>
-    isKept(item.type === "reasoning" ? (items.slice(index).find(({ type }) => type !== "reasoning") ?? item) : item),
-  );
+  // Other reasoning goes with its result.
+  const toResult = (item: Item, index: number) =>
+    item.type === "reasoning" ? (items.slice(index).find(({ type }) => type !== "reasoning") ?? item) : item;
+  return items.filter((item, index) => !repeated.has(item) && isKept(toResult(item, index)));
 }
 
 /** System messages already in the path. */

@@ -16,6 +16,7 @@ import {
   isStep,
   namesCall,
   type Shown,
+  skipReasoning,
   withOwnIds,
 } from "./shown.ts";
 
@@ -59,12 +60,13 @@ function matchEnd(shown: Shown, path: Path, history: History, isOnlyTail = false
   const count = countRuns(shown.items.slice(0, shown.end));
   const isTail = isOnlyTail || countRuns(lastOf(path, count)) > count;
   const isAllThatIsLeft = path.isAbridged && !isTail;
-  const parts = isAllThatIsLeft ? callerVersionOf(named, shown.end) : divide(named, shown.end);
+  const end = skipReasoning(shown.items, shown.end, path);
+  const parts = isAllThatIsLeft ? callerVersionOf(named, end) : divide(named, end);
   return {
     history,
     path,
     isTail,
-    callerVersion: isAllThatIsLeft ? undefined : extrasOf(named, shown.end, path),
+    callerVersion: isAllThatIsLeft ? undefined : extrasOf(named, end, path),
     ...parts,
   };
 }

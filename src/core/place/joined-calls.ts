@@ -2,7 +2,7 @@
 import type { Item, ToolCall } from "../item.ts";
 import { type Path, turnsOf } from "./path.ts";
 import { canonicalJson, sideOf } from "./runs.ts";
-import type { Shown } from "./shown.ts";
+import { type Shown, skipReasoning } from "./shown.ts";
 
 /**
  * The steps of a path's newest turn, with whatever was said between the calls of one answer after the last of them.
@@ -23,7 +23,9 @@ export function joinCalls(shown: Shown, path: Path): Shown {
     for (const each of between) said.push(each);
     between = [];
   }
-  return { items: said.concat(between, shown.items.slice(shown.end)), end: said.length };
+  const next = skipReasoning(shown.items, shown.end, path);
+  const items = said.concat(shown.items.slice(shown.end, next), between, shown.items.slice(next));
+  return { items, end: said.length };
 }
 
 /** Where the last call of its answer stands, for each call; those of the newest answer come first. */

@@ -7,7 +7,16 @@ import { maxTwins, type Session, type SessionStore, type Twin } from "../store.t
 import { type Beginning, findKnown } from "./known.ts";
 import { noPath, type Path } from "./path.ts";
 import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
-import { callerVersionOf, extrasOf, divide, findAnswer, type Shown, steeringOf, withOwnIds } from "./shown.ts";
+import {
+  callerVersionOf,
+  extrasOf,
+  divide,
+  findAnswer,
+  type Shown,
+  skipReasoning,
+  steeringOf,
+  withOwnIds,
+} from "./shown.ts";
 import { isSameSteering } from "./steering.ts";
 import type { Threads } from "./threads.ts";
 
@@ -131,7 +140,7 @@ async function meet(
   // Nor may it match as the end of another conversation.
   if (twin === undefined) return { isWhole: true, ...foreign(shown) };
   const { path } = twin;
-  const end = skipBlank(shown, foundEnd, path);
+  const end = skipReasoning(shown.items, skipBlank(shown, foundEnd, path), path);
   const history = isWhole && !twin.hasChildren ? "matched" : "forked";
   const named = withOwnIds(shown, end, path);
   if (path.isAbridged) return { isWhole, history, path, ...callerVersionOf(named, end) };

@@ -109,8 +109,17 @@ export function divide(shown: Shown, known: number, beginning?: Beginning): Pick
   const { items, end } = shown;
   return {
     base: items.slice(known, end).filter((item) => !isSteering(item)),
-    input: steeringOf(shown, beginning).concat(items.slice(end)),
+    input: steeringOf(shown, beginning).concat(items.slice(Math.max(known, end))),
   };
+}
+
+/** Behind its last word, an answer may have reasoning, which is shown there again: as much as the path ends with. */
+export function skipReasoning(items: readonly Item[], start: number, { talkLength, track: { talk } }: Path): number {
+  let next = start;
+  for (let ours = talkLength - 1; talk[ours]?.type === "reasoning" && items[next]?.type === "reasoning"; ours -= 1) {
+    next += 1;
+  }
+  return next;
 }
 
 /**
