@@ -153,7 +153,11 @@ test("a connection remembers a limited number of lanes, and no lane with a long 
   assert.equal(again.text, "3");
   await ask("one more");
   assert.equal((await ask("second", second.id)).text, lost, "it was unused for the longest time");
-  assert.equal((await ask("first", again.id)).text, "5");
+  const newest = await ask("first", again.id);
+  assert.equal(newest.text, "5");
+  for (let lane = 0; lane < 15; lane++) await ask(`lane ${lane}`);
+  assert.equal((await ask("other", newest.id)).text, "7");
+  assert.equal((await ask("first", newest.id)).text, "7", "a lane that another has continued was used, too");
 
   const long = await ask("x".repeat(257));
   await ask("y".repeat(257));

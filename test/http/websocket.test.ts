@@ -171,6 +171,12 @@ test("a conversation longer than the maximum body is not remembered", async (con
   client.create({ store: false, previous_response_id: idOf(second) });
   assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found");
 
+  for (let count = 0; count < 2; count++) {
+    client.create({ store: false, input: "x".repeat(1200) });
+    client.create({ store: false, previous_response_id: idOf(await client.answer()) });
+    assert.equal(textOf(await client.answer()), "3", "an earlier one takes no room");
+  }
+
   client.create({ store: false });
   await client.answer();
   client.create({ store: false, input: "x".repeat(1200) });
@@ -214,6 +220,16 @@ test("a request with generate: false is prepared without the model, and continue
   const other = await dial(context, address);
   other.create({ generate: false, previous_response_id: idOf(ready) });
   assert.equal((await other.answer())[0]?.error?.code, "previous_response_not_found");
+
+  const headers = { authorization, "content-type": "application/json" };
+  const made = await fetch(`${address}/v1/conversations`, { method: "POST", headers, body: "{}" });
+  const { id: conversation } = (await made.json()) as { readonly id: string };
+  other.create({ generate: false, conversation });
+  other.create({ generate: false, previous_response_id: idOf(await other.answer()) });
+  other.create({ previous_response_id: idOf(await other.answer()) });
+  assert.equal(textOf(await other.answer()), "3", "what was prepared step by step is complete");
+  other.create({ conversation });
+  assert.equal(textOf(await other.answer()), "5", "and continues its conversation");
 });
 
 test("a failure after the start is reported by the end of the response only, and the connection stays open", async (context) => {
