@@ -42,7 +42,7 @@ function makeModel({ createClient }: typeof Redis, { username, password, databas
 
 /** Doubles from one attempt to the next, up to half a second. */
 export function toPauseMs(attempts: number): number {
-  return Math.min(firstPauseMs * 2 ** Math.min(attempts, 9), maxPauseMs);
+  return Math.min(firstPauseMs * 2 ** attempts, maxPauseMs);
 }
 
 const firstPauseMs = 20;
