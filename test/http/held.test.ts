@@ -264,10 +264,13 @@ suite("memory", () => {
     const address = await createBox(context, [say("hi")], { settings: { tokens }, limits }).listen();
     const client = await dial(context, address);
     client.create({ store: false, input: "x".repeat(200_000) });
-    assert.equal(textOf(await client.answer()), "hi");
+    const answer = await client.answer();
+    assert.equal(textOf(answer), "hi");
     await waitForRelease(address, 201_000);
     assert.ok((await readHeld(address)) > 200_000);
-    client.socket.terminate();
+    const input = [{ type: "function_call_output", call_id: "unknown", output: "" }];
+    client.create({ store: false, previous_response_id: answer.at(-1)?.response?.id, input });
+    assert.equal((await client.answer()).at(-1)?.status, 400, "what could not be continued is forgotten");
     await waitForRelease(address);
   });
 
