@@ -216,7 +216,7 @@ test("an idempotency key that was used for one deployment conflicts with another
 
 test("WebSocket connections are accepted at the newer path too", async (context) => {
   const address = await createBox(context, [say("hello")]).listen();
-  const socket = new WebSocket(`${address.replace("http", "ws")}/openai/v1/responses`, {
+  const socket = new WebSocket(`${address.replace("http", "ws")}/openai/v1/responses?api-version=preview`, {
     headers: { "api-key": token },
   });
   context.after(() => socket.terminate());

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { connect } from "node:net";
+import { EventEmitter, once } from "node:events";
+import { IncomingMessage } from "node:http";
+import { connect, Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { FastifyInstance } from "fastify";
 import { WebSocket } from "ws";
 import { GatewayError } from "../../src/core/errors.ts";
+import { createWebSockets } from "../../src/http/websocket.ts";
 import { authorization, createBox, say, toToken } from "../scripted.ts";
 import { dial, refusalOf, textOf, toSocketUrl } from "./websocket-client.ts";
 
@@ -80,6 +83,28 @@ test("a malformed upgrade is refused in the common error format, and logged so",
     box.logged.map(({ fields }) => ("status" in fields && "code" in fields ? [fields.status, fields.code] : fields)),
     malformed.map(() => [400, "malformed_http"]),
   );
+});
+
+test("an upgrade may be written in any case, and its answer has the id of the request", async (context) => {
+  const address = await createBox(context, []).listen();
+  const socket = connect(Number(new URL(address).port), "127.0.0.1");
+  context.after(() => socket.destroy());
+  socket.write(
+    `GET /v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\nconnection: Upgrade\r\n` +
+      "upgrade: WebSocket\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n",
+  );
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  assert.match(String(answer), /^HTTP\/1\.1 101 .*^x-request-id: req_/ms);
+});
+
+test("a connection that breaks before its upgrade is answered is closed", () => {
+  const server = new EventEmitter();
+  const app = { server, routing() {} } as unknown as FastifyInstance;
+  createWebSockets(() => assert.fail("nothing is answered")).install(app);
+  const socket = new Socket();
+  server.emit("upgrade", new IncomingMessage(socket), socket, Buffer.alloc(0));
+  socket.emit("error", new Error("read ECONNRESET"));
+  assert.equal(socket.destroyed, true);
 });
 
 test("an upgrade behind a request that is still being answered ends the connection, and the turn with it", async (context) => {

@@ -27,16 +27,18 @@ function normalised(text: string): string {
 
 test("the frames of a response are exactly the events of its stream", async (context) => {
   const script = [say("Hel", "lo"), [{ type: "tool-call", index: 0, callId: "call_1", name: "look" } as const]];
-  const address = await createBox(context, script).listen();
+  const box = createBox(context, script);
+  const address = await box.listen();
+  const headers = { authorization, traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" };
   const body = { model: "m", input: "hi", tools: [{ type: "function", name: "look", parameters: {} }] };
   const streamed = await fetch(`${address}/v1/responses`, {
     method: "POST",
-    headers: { authorization, "content-type": "application/json" },
+    headers: { ...headers, "content-type": "application/json" },
     body: JSON.stringify({ ...body, stream: true }),
   });
   const events = readEvents(await streamed.text()).filter((event) => event !== "[DONE]");
 
-  const client = await dial(context, address);
+  const client = await dial(context, address, headers);
   client.create(body);
   const frames = await client.answer();
   assert.deepEqual(client.received.map(normalised), events.map(normalised));
@@ -44,6 +46,8 @@ test("the frames of a response are exactly the events of its stream", async (con
     frames.map((frame) => frame.sequence_number),
     frames.map((_, index) => index),
   );
+  const [first, second] = box.adapter.turns.map(({ id: _id, ...turn }) => turn);
+  assert.deepEqual(second, first, "the model gets the same");
 });
 
 test("requests on one connection are answered one after the other, in order", async (context) => {
@@ -237,8 +241,11 @@ test("a request with generate: false is prepared without the model, and continue
   const headers = { authorization, "content-type": "application/json" };
   const made = await fetch(`${address}/v1/conversations`, { method: "POST", headers, body: "{}" });
   const { id: conversation } = (await made.json()) as { readonly id: string };
-  other.create({ generate: false, conversation });
+  other.create({ generate: false, conversation: `${conversation.slice(0, -1)}x` });
+  assert.equal((await other.answer())[0]?.error?.code, "not_found");
+  other.create({ generate: false, conversation, truncation: "auto" });
   other.create({ generate: false, previous_response_id: idOf(await other.answer()) });
+  assert.match(other.received.at(-1) ?? "", /"truncation":"auto"/);
   other.create({ previous_response_id: idOf(await other.answer()) });
   assert.equal(textOf(await other.answer()), "3", "what was prepared step by step is complete");
   other.create({ conversation });
@@ -281,6 +288,10 @@ test("a client that disconnects cancels its turn at once", async (context) => {
   const left = performance.now();
   client.socket.close();
   assert.ok((await gone.promise) - left < 100);
+  while (box.logged.length < 2) await new Promise(setImmediate);
+  const lines = box.logged.map(({ fields }) => fields as Record<string, unknown>);
+  const line = lines.find(({ method }) => method === "response.create");
+  assert.deepEqual([line?.["status"], line?.["code"]], [499, "client_closed"]);
 });
 
 test("a client that reads slowly pauses the model", async (context) => {
