@@ -10,7 +10,7 @@ import { callerLeft } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import { unplaced } from "../../src/core/ports.ts";
 import type { Answer } from "../../src/core/turn.ts";
-import { createHoldings, holdFollower, holdRest, toHeldBytes } from "../../src/http/held.ts";
+import { checkRepeated, createHoldings, holdFollower, holdRest, holdWhole, toHeldBytes } from "../../src/http/held.ts";
 import { sendWhole } from "../../src/http/send.ts";
 import { createBox, say, type Script, toToken, token } from "../scripted.ts";
 import { dial, refusalOf, textOf } from "./websocket-client.ts";
@@ -183,6 +183,9 @@ suite("memory", () => {
     assert.deepEqual([fits("c", 1), held.bytes], [false, 120]);
     most = 130;
     assert.ok(fits("c", 1), "the limit may change");
+    most = 10;
+    first.check(50);
+    assert.equal(first.take(50), true, "what becomes less always has room");
     for (const each of [first, first, second]) each.release();
     second.add(50);
     assert.equal(held.bytes, 0, "what was released no longer counts");
@@ -434,7 +437,9 @@ suite("memory", () => {
     const left = new AbortController();
     const late = holdFollower(held, replyTo(1), left.signal);
     await assert.rejects(async () => late.room(long), { code: "overloaded" });
-    const follower = holdFollower(held, replyTo(60_000), left.signal);
+    /** Of what a file may say. */
+    const longest = 2_147_483_647;
+    const follower = holdFollower(held, replyTo(longest), left.signal);
     const waiting = follower.room(long);
     assert.equal(held.bytes, 900_000);
     other.add(-100_000);
@@ -447,6 +452,26 @@ suite("memory", () => {
     const leaving = assert.rejects(async () => late.room(long), { code: "client_closed" });
     left.abort(callerLeft());
     await leaving;
+  });
+
+  test("a follower that waits for room no longer holds what its caller has read meanwhile", async () => {
+    const held = createHoldings(() => 1_000_000, "answers");
+    const other = held.hold("other", 600_000);
+    const reply = replyTo(60_000);
+    const unread = { writableLength: 300_000, writableNeedDrain: true, socket: { setTimeout() {} } };
+    const response = Object.assign(new EventEmitter(), unread);
+    Object.assign(reply, { raw: response });
+    const follower = holdFollower(held, reply, new AbortController().signal);
+    follower.sent();
+    assert.equal(held.bytes, 900_000);
+    const waiting = follower.room(long);
+    response.writableLength = 0;
+    response.emit("drain");
+    await new Promise(setImmediate);
+    assert.equal(held.bytes, 600_000);
+    other.release();
+    await waiting;
+    assert.equal(held.bytes, 500_000);
   });
 
   test("an earlier answer is sent again to whoever reads it while nothing else is held, however long it is", async (context) => {
@@ -488,7 +513,9 @@ suite("memory", () => {
     const held = createHoldings(() => 10_000_000, "answers");
     const item = { type: "message", role: "assistant", content: "x".repeat(500_000) } as const;
     const other = held.hold("other", 9_900_000);
-    const follower = holdFollower(held, replyTo(60_000), new AbortController().signal);
+    const left = new AbortController();
+    const reply = replyTo(60_000);
+    const follower = holdFollower(held, reply, left.signal);
     const waiting = follower.room([{ type: "item-end", index: 0, item, whole: true }]);
     await new Promise(setImmediate);
     assert.equal(held.bytes, 9_900_000, "nothing while it waits");
@@ -504,6 +531,10 @@ suite("memory", () => {
     held.hold("other", 9_400_000);
     const short: Event = { type: "item-delta", index: 1, kind: "text", part: 0, text: "x" };
     assert.equal(follower.room([short]), undefined, "what the system takes at once needs no room");
+    Object.assign(reply.raw, { writableLength: 64 * 1024 });
+    const leaving = assert.rejects(async () => follower.room([short]), { code: "client_closed" });
+    left.abort(callerLeft());
+    await leaving;
     follower.release();
     assert.equal(held.bytes, 9_400_000);
   });
@@ -515,8 +546,10 @@ suite("memory", () => {
     held.hold("other", 100_000);
     const reply = replyTo(60_000);
     const follower = holdFollower(held, reply, signal, size);
+    assert.equal(held.bytes, 100_000 + 5 * size, "the answer, its items as text, and the longest text it may become");
     held.hold("other", 1_000_000 - held.bytes);
     assert.throws(() => holdFollower(held, replyTo(60_000), signal, size), { code: "overloaded" });
+    holdFollower(held, replyTo(60_000), signal, 1_000);
     assert.equal(follower.room(long), undefined);
     // Many short events are much longer as text.
     Object.assign(reply.raw, { writableLength: 10 * size });
@@ -588,6 +621,28 @@ suite("memory", () => {
     await waitForRelease(address);
   });
 
+  test("without room only long answers to lookups are refused, and where little is held not even those", () => {
+    const held = createHoldings(() => 300_000, "answers");
+    const send = (length: number, { method = "GET", statusCode = 200, isKnown = true } = {}): number => {
+      const response = Object.assign(new EventEmitter(), { socket: {}, closed: false });
+      const request = { method, token: isKnown ? toToken(token) : undefined };
+      const before = held.bytes;
+      holdWhole(held, { raw: response, statusCode, request } as unknown as FastifyReply, "x".repeat(length));
+      const counted = held.bytes - before;
+      response.emit("close");
+      return counted;
+    };
+    const other = held.hold("other", 1_000);
+    assert.equal(send(400_000), 400_000);
+    other.add(299_000);
+    assert.throws(() => send(100_000), { code: "overloaded" });
+    assert.equal(send(100_000, { method: "POST" }), 100_000, "a turn has made it");
+    assert.equal(send(100_000, { statusCode: 404 }), 100_000, "it says what is wrong");
+    assert.equal(send(100_000, { isKnown: false }), 0, "it needs no token, so it is nobody's");
+    assert.equal(send(10_000), 0, "the system takes it at once");
+    checkRepeated(held, { raw: { socket: {} } } as unknown as FastifyReply, 10_000);
+  });
+
   test("an answer whose reader has disconnected does not count", () => {
     const held = createHoldings(() => 1_000_000, "answers");
     const response = Object.assign(new EventEmitter(), { writableLength: 100_000, closed: true });
@@ -598,6 +653,9 @@ suite("memory", () => {
     assert.equal(held.bytes, 100_000);
     response.emit("close");
     assert.equal(held.bytes, 0);
+    response.writableLength = 1_000;
+    holdRest(held, { raw: response, request: { token: toToken(token) } } as unknown as FastifyReply);
+    assert.equal(held.bytes, 0, "the system takes that at once");
   });
 
   test("the unread end of a stream counts until it is read", async (context) => {
