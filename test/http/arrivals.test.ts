@@ -188,7 +188,12 @@ suite("arriving bodies", () => {
 
   test("an incomplete WebSocket frame counts too, and its connection is closed with 1013", async (context) => {
     const address = await createBox(context, [say("hi")], { limits: { maxArrivingBytes: 300_000 } }).listen();
-    const [slow, quick] = [await dial(context, address), await dial(context, address)];
+    const [slow, quick, idle] = [
+      await dial(context, address),
+      await dial(context, address),
+      await dial(context, address),
+    ];
+    await idle.flushed();
     slow.create({ input: "x".repeat(200_000) });
     assert.equal(textOf(await slow.answer()), "hi");
     slow.socket.send("x".repeat(200_000), { fin: false });
@@ -201,6 +206,8 @@ suite("arriving bodies", () => {
     quick.socket.send(body.slice(200_000), { fin: true });
     assert.equal(textOf(await quick.answer()), "hi");
     assert.deepEqual(await slow.closed, { code: 1013, reason: "overloaded" });
+    idle.create();
+    assert.equal(textOf(await idle.answer()), "hi", "what was only a ping does not count");
   });
 
   test("complete frames no longer count, however many there were", async (context) => {

@@ -397,6 +397,16 @@ test("a client that makes the gateway write, and does not read, is cut off", asy
   assert.equal((await client.closed).code, 1006);
 });
 
+test("a client that has not read what was sent gets no answer to its pings", async (context) => {
+  // Less than nothing, so that every client is behind.
+  const client = await dial(context, await createBox(context, [], { limits: { maxUnsentBytes: -1 } }).listen());
+  let pongs = 0;
+  client.socket.on("pong", () => (pongs += 1)).ping();
+  client.send("{");
+  assert.equal((await client.next()).error?.code, "invalid_json");
+  assert.equal(pongs, 0);
+});
+
 test("a response that exceeds the drain timeout is cancelled, and its client is told", async (context) => {
   const box = createBox(
     context,
