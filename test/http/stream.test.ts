@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { request as send, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
@@ -431,4 +431,58 @@ test("a long text is passed on as bytes, of which no copy is kept while the call
   for (const told of ["short", long]) void writer.write(told);
   writer.end(long);
   assert.deepEqual(written, ["short", Buffer.from(long), Buffer.from(long)]);
+});
+
+test("heartbeats are sent while there is nothing else to send or to read, and open the stream", (context) => {
+  context.mock.timers.enable({ apis: ["setInterval"] });
+  const done: string[] = [];
+  const response = {
+    headersSent: false,
+    writableLength: 0,
+    write: (told: string) => done.push(told),
+    flushHeaders: () => done.push("flushed"),
+  };
+  const open = (): void => {
+    response.headersSent = true;
+    done.push("opened");
+  };
+  const limits = { heartbeatMs: 10, maxUnsentBytes: 1, stalledClientTimeoutMs: 1 };
+  const writer = createSseWriter(response as unknown as ServerResponse, open, limits);
+  const beat = (): string[] => {
+    context.mock.timers.tick(limits.heartbeatMs);
+    return done.splice(0);
+  };
+  const heartbeat = ": heartbeat\n\n";
+  assert.deepEqual([beat(), beat()], [["opened", heartbeat], [heartbeat]]);
+  for (const told of ["hi", ""]) void writer.write(told);
+  assert.deepEqual([beat(), beat()], [["hi", "flushed"], [heartbeat]]);
+  response.writableLength = 1;
+  assert.deepEqual(beat(), []);
+  writer.stop();
+});
+
+test("a caller may have so many bytes unread before it is waited for, and any time once it has read them", async () => {
+  const times: number[] = [];
+  const socket = { setTimeout: (ms: number) => times.push(ms) };
+  const response = Object.assign(new EventEmitter(), {
+    headersSent: true,
+    writableLength: 5,
+    writableNeedDrain: true,
+    /** An earlier answer has the connection. */
+    socket: null as unknown,
+    write() {},
+  });
+  const limits = { heartbeatMs: 60_000, maxUnsentBytes: 5, stalledClientTimeoutMs: 100 };
+  const writer = createSseWriter(response as unknown as ServerResponse, () => {}, limits);
+  assert.equal(writer.write("a"), undefined);
+  response.writableLength = 6;
+  for (let time = 0; time < 2; time++) {
+    const waiting = writer.write("a");
+    if (response.socket === null) response.emit("socket", (response.socket = socket));
+    response.emit("drain");
+    await waiting;
+  }
+  assert.deepEqual(times, [100, 0, 100, 0]);
+  assert.deepEqual(response.eventNames(), []);
+  writer.stop();
 });
