@@ -72,7 +72,38 @@ describe("the log of the SQLite store", () => {
       await Promise.all([store.checkpoints.emptyLog(), store.checkpoints.emptyLog()]);
       assert.equal(statSync(`${file}-wal`).size, 0);
     }
+    // A checkpoint may still be waiting for its turn; of an empty log there will be no other.
+    await store.checkpoints.emptyLog();
+    await Promise.all([store.checkpoints.emptyLog(), store.write()]);
+    assert.ok(statSync(`${file}-wal`).size > 0, "nobody writes before it is emptied");
     await store.close();
+  });
+
+  test("is emptied the next time when it could not be emptied once, and nobody waits for a reader", async (context) => {
+    const file = newFile();
+    const store = open(file);
+    await store.write();
+    const fail = (): never => {
+      throw new Error("disk I/O error");
+    };
+    context.mock.method(store.database, "exec", fail, { times: 1 });
+    await assert.rejects(store.checkpoints.emptyLog(), { code: "store_unavailable" });
+    const patience = { timeout: 20_000 };
+    store.database.exec(`PRAGMA busy_timeout = ${patience.timeout}`);
+    const reader = new DatabaseSync(file);
+    reader.exec("BEGIN; SELECT count(*) FROM pages");
+    const since = performance.now();
+    await store.checkpoints.emptyLog();
+    assert.ok(performance.now() - since < patience.timeout / 2);
+    assert.ok(statSync(`${file}-wal`).size > 0);
+    assert.deepEqual({ ...store.database.prepare("PRAGMA busy_timeout").get() }, patience);
+    reader.close();
+    await store.checkpoints.emptyLog();
+    assert.equal(statSync(`${file}-wal`).size, 0);
+    await store.checkpoints.close();
+    const late = store.checkpoints.emptyLog();
+    store.database.close();
+    await late;
   });
 
   test("is neither checkpointed nor emptied while it may not be on the disk", async () => {
@@ -157,7 +188,7 @@ describe("the log of the SQLite store", () => {
     await store.close();
   });
 
-  test("keeps no process alive", async () => {
+  test("keeps a process alive while it is emptied, and no longer", async () => {
     const file = JSON.stringify(newFile());
     const sources = new URL("../../src/stores/sqlite/", import.meta.url).href;
     const source = `
@@ -166,8 +197,11 @@ describe("the log of the SQLite store", () => {
       const database = openDatabase(${file});
       database.exec("CREATE TABLE pages AS SELECT randomblob(1000000)");
       const alive = setInterval(() => {}, 1_000);
-      process.once("worker", () => clearInterval(alive));
-      createCheckpoints(database, ${file}, console.warn, ${JSON.stringify(limits)}).noteWrite();`;
+      const checkpoints = createCheckpoints(database, ${file}, console.warn, ${JSON.stringify(limits)});
+      checkpoints.noteWrite();
+      await new Promise((resolve) => process.once("worker", resolve));
+      clearInterval(alive);
+      await checkpoints.emptyLog();`;
     // The flags of the process do not apply to the thread.
     const child = spawn(process.execPath, ["--input-type=module-typescript", "--eval", source], { stdio: "inherit" });
     assert.deepEqual(await once(child, "close"), [0, null]);
