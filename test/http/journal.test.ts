@@ -149,6 +149,8 @@ test("a caller that disconnects is logged as 499 with its code", async (context)
   request.destroy();
   const [line] = await lines(box, 1);
   assert.deepEqual([line?.status, line?.code], [499, "client_closed"]);
+  await box.close();
+  assert.equal(box.logged.length, 1, "it is no failure of ours, whose cause would be logged");
 });
 
 test("a method that a route does not have is logged under the route's path", async (context) => {
