@@ -79,14 +79,22 @@ test("the log line of a turn has its time to the first byte, its session and its
   const [, , overSocket] = await lines(box, 3);
   assert.equal(overSocket?.inputTokens, usage.inputTokens);
   assert.ok((overSocket?.firstMs ?? -1) >= 0);
-  for (let times = 0; times < 2; times++) await (await post({}, { "idempotency-key": "once" })).text();
-  const [, , , first, repeated] = await lines(box, 5);
-  assert.equal(first?.outputTokens, usage.outputTokens);
-  assert.deepEqual(
-    [repeated?.outputTokens, repeated?.firstMs],
-    [undefined, undefined],
-    "a replayed answer has neither",
-  );
+  client.create({ input: "hi", generate: false });
+  await client.answer();
+  const [, , , prepared] = await lines(box, 4);
+  assert.deepEqual([prepared?.outputTokens, prepared?.firstMs], [undefined, undefined], "nothing was generated");
+  for (const stream of [false, true]) {
+    for (let times = 0; times < 2; times++) await (await post({ stream }, { "idempotency-key": `${stream}` })).text();
+  }
+  const [, , , , whole, wholeAgain, streamed, streamedAgain] = await lines(box, 8);
+  for (const first of [whole, streamed]) assert.equal(first?.outputTokens, usage.outputTokens);
+  for (const repeated of [wholeAgain, streamedAgain]) {
+    assert.deepEqual(
+      [repeated?.outputTokens, repeated?.firstMs],
+      [undefined, undefined],
+      "a replayed answer has neither",
+    );
+  }
 });
 
 test("the log line names the adapter that was asked last", async (context) => {
