@@ -11,7 +11,7 @@ import type { Event } from "../../src/core/event.ts";
 import { unplaced } from "../../src/core/ports.ts";
 import type { Answer } from "../../src/core/turn.ts";
 import { checkRepeated, createHoldings, holdFollower, holdRest, holdWhole, toHeldBytes } from "../../src/http/held.ts";
-import { sendWhole } from "../../src/http/send.ts";
+import { sendStream, sendWhole } from "../../src/http/send.ts";
 import { createBox, say, type Script, toToken, token } from "../scripted.ts";
 import { dial, refusalOf, textOf } from "./websocket-client.ts";
 
@@ -472,6 +472,40 @@ suite("memory", () => {
     other.release();
     await waiting;
     assert.equal(held.bytes, 500_000);
+  });
+
+  test("a follower that has read everything holds nothing while the model thinks", async () => {
+    const held = createHoldings(() => 10_000_000, "answers");
+    const limits = { heartbeatMs: 60_000, maxUnsentBytes: 1, stalledClientTimeoutMs: 60_000 };
+    const response = Object.assign(new EventEmitter(), {
+      headersSent: true,
+      writableLength: 0,
+      writableNeedDrain: true,
+      socket: { setTimeout() {} },
+      write: (told: string) => void (response.writableLength = told.length),
+    });
+    const request = { token: toToken(token), terms: { limits, held } };
+    const about = { ...unplaced, id: "resp_1", createdAt: new Date(0), model: "m" };
+    const thinking = Promise.withResolvers<void>();
+    const events = (async function* () {
+      yield long;
+      await thinking.promise;
+    })();
+    const voice = { stream: () => () => "x".repeat(600_000), whole: () => "", memo: undefined };
+    const answering = Promise.resolve({ about, events, isRepeated: true });
+    const { signal } = new AbortController();
+    const sending = sendStream({ answering, voice, numbering: undefined, named: about, signal }, {
+      raw: response,
+      request,
+    } as unknown as FastifyReply);
+    await new Promise(setImmediate);
+    assert.equal(held.bytes, 600_000);
+    response.writableLength = 0;
+    response.emit("drain");
+    await new Promise(setImmediate);
+    assert.equal(held.bytes, 0);
+    thinking.resolve();
+    await sending;
   });
 
   test("an earlier answer is sent again to whoever reads it while nothing else is held, however long it is", async (context) => {
