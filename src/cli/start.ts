@@ -1,7 +1,7 @@
 /** `portico start`: runs the gateway until it is told to stop, and reloads its configuration when told to. */
 import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
-import { forgetToken, readOrCreateToken, type StoredToken } from "../config/token.ts";
+import { findOrCreateToken, type GeneratedToken, storeToken } from "../config/token.ts";
 import { findFixed } from "../fixed.ts";
 import type { Command } from "./command.ts";
 import { nameOf, readVersion } from "./help.ts";
@@ -69,7 +69,7 @@ interface OpenGateway {
 /** All that a start needs. */
 interface Settings extends Loaded {
   /** The generated token of a run without a file. */
-  readonly storedToken?: StoredToken;
+  readonly generatedToken?: GeneratedToken;
 }
 
 /** Throws a ConfigError with everything that is wrong. */
@@ -77,8 +77,8 @@ async function readAll(options: SettingsOptions, terminal: Terminal): Promise<Se
   const loaded = await readSettings(options, terminal);
   if (loaded.warnings.length > 0) terminal.complain(listProblems(loaded.warnings, "warning: "));
   if (loaded.config.file !== undefined) return loaded;
-  const storedToken = readOrCreateToken(loaded.config.dataDir);
-  return { ...loaded, config: { ...loaded.config, auth: { token: storedToken.token } }, storedToken };
+  const generatedToken = findOrCreateToken(loaded.config.dataDir);
+  return { ...loaded, config: { ...loaded.config, auth: { token: generatedToken.token } }, generatedToken };
 }
 
 /** The current settings; undefined, with the reasons printed, if the gateway could not run with them. */
@@ -99,20 +99,28 @@ async function readAgain(
 }
 
 async function open(settings: Settings, terminal: Terminal, runtime: Runtime): Promise<OpenGateway | undefined> {
-  const { config, storedToken } = settings;
+  const { config } = settings;
+  let running: Running | undefined;
   try {
-    return { running: await runtime.open(config), settings };
+    running = await runtime.open(config);
+    // Not before: only one gateway can open the store, and a token of one that cannot would never be shown.
+    storeNewToken(settings);
+    return { running, settings };
   } catch (thrown) {
-    // Otherwise the new token would never be shown.
-    if (storedToken?.isNew) forgetToken(storedToken);
+    await running?.close().catch(() => {});
     terminal.complain(explainFailure(thrown, config.http));
     return undefined;
   }
 }
 
+function storeNewToken({ config, generatedToken }: Settings): void {
+  if (generatedToken?.isNew) storeToken(config.dataDir, generatedToken.token);
+}
+
 /** The same gateway with other settings or, if it cannot have them, with the old ones and the reason printed. */
 async function change(gateway: OpenGateway, settings: Settings, terminal: Terminal): Promise<OpenGateway> {
   try {
+    storeNewToken(settings);
     await gateway.running.reload(settings.config);
   } catch (thrown) {
     terminal.complain(`${messageOf(thrown)}\nThe gateway continues with its old configuration.`);
@@ -126,7 +134,7 @@ async function change(gateway: OpenGateway, settings: Settings, terminal: Termin
 }
 
 function describeStart({ running: { address }, settings }: OpenGateway, { env }: Terminal): string {
-  const { config, reason, storedToken } = settings;
+  const { config, reason, generatedToken } = settings;
   const { console: hasConsole, endpoints } = config.http;
   const on = [endpoints.chat && chatPath, endpoints.responses && "/v1/responses"].filter(Boolean);
   const lines = [
@@ -141,10 +149,10 @@ function describeStart({ running: { address }, settings }: OpenGateway, { env }:
   tell("data", config.dataDir);
   const without = `no file, so both endpoints and the console are on (\`${nameOf("init", env)}\` writes one)`;
   tell("config", config.file ?? without);
-  if (storedToken?.isNew === false) tell("token", `in ${storedToken.file}`);
-  if (storedToken?.isNew) {
-    tell("token", `${storedToken.token}  (shown only now; stored in ${storedToken.file})`);
-    if (address !== undefined) lines.push("", ...describeTry(address, settings, storedToken.token));
+  if (generatedToken?.isNew === false) tell("token", `in ${generatedToken.file}`);
+  if (generatedToken?.isNew) {
+    tell("token", `${generatedToken.token}  (shown only now; stored in ${generatedToken.file})`);
+    if (address !== undefined) lines.push("", ...describeTry(address, settings, generatedToken.token));
   }
   return `Portico ${readVersion()} ${lines.join("\n")}`;
 }

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { isToken } from "../config/headers.ts";
-import { createToken, findToken, replaceToken } from "../config/token.ts";
+import { createToken, findToken, storeToken } from "../config/token.ts";
 import { type Command, CommandError, type Group, UsageError } from "./command.ts";
 import { configOption, readSettings } from "./settings.ts";
 
@@ -61,11 +61,13 @@ const rotate: Command = {
   async run({ options }, terminal) {
     const { config } = await readSettings(options, terminal);
     if (config.file !== undefined) throw new CommandError(explainRotation(config.file));
-    if (findToken(config.dataDir) === undefined) {
+    const old = findToken(config.dataDir);
+    if (old === undefined) {
       throw new CommandError(`There is no token in ${config.dataDir} yet: the first \`portico start\` generates one.`);
     }
-    const { token, file } = replaceToken(config.dataDir);
-    terminal.print(`${token}  (shown only now; stored in ${file})
+    const token = createToken();
+    storeToken(config.dataDir, token);
+    terminal.print(`${token}  (shown only now; stored in ${old.file})
 A running gateway switches to it when restarted; a service also on SIGHUP.
 Sessions stay: they belong to the owner, not to the token.`);
     return 0;

@@ -1,52 +1,43 @@
 /** The general token of a run without a config file: made once, stored for its owner alone. */
 import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  fchmodSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { tokenPrefix } from "./detect.ts";
 import { isToken } from "./headers.ts";
 import { codeOf, ConfigError } from "./problem.ts";
 
-export interface StoredToken {
+export interface GeneratedToken {
   readonly token: string;
   readonly file: string;
-  /** Whether it was just made, and so has never been shown. */
+  /** Whether it was just made, and so has been neither stored nor shown. */
   readonly isNew: boolean;
 }
 
-/** Reads the data folder's token, or creates folder and token. */
-export function readOrCreateToken(dataDir: string): StoredToken {
-  return findToken(dataDir) ?? explained(dataDir, "stored", (file) => writeToken(dataDir, file));
+/** The token of the data folder, or a new one. */
+export function findOrCreateToken(dataDir: string): GeneratedToken {
+  return findToken(dataDir) ?? { token: createToken(), file: fileIn(dataDir), isNew: true };
 }
 
-/** The token of the data folder, if one was made. */
-export function findToken(dataDir: string): StoredToken | undefined {
+/** The token of the data folder, if one is stored. */
+export function findToken(dataDir: string): GeneratedToken | undefined {
   return explained(dataDir, "read", readToken);
 }
 
-/** Replaces the token atomically: whoever reads it meanwhile gets the old or the new one. */
-export function replaceToken(dataDir: string): StoredToken {
-  return explained(dataDir, "stored", (file) => {
+/** Stores a token atomically: whoever reads it meanwhile gets the old or the new one. Creates the data folder. */
+export function storeToken(dataDir: string, token: string): void {
+  explained(dataDir, "stored", (file) => {
     checkOwner(file);
-    const token = createToken();
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     const draft = `${file}.${randomBytes(6).toString("hex")}`;
     try {
       writeFileSync(draft, `${token}\n`, { mode: 0o600, flag: "wx", flush: true });
+      // The umask may have taken too much.
+      chmodSync(draft, 0o600);
       renameSync(draft, file);
     } catch (thrown) {
       rmSync(draft, { force: true });
       throw thrown;
     }
-    return { token, file, isNew: true };
   });
 }
 
@@ -58,19 +49,18 @@ function checkOwner(file: string): void {
   throw new ConfigError([{ path: file, message }]);
 }
 
-/** Deletes a token that was just made. */
-export function forgetToken({ file }: StoredToken): void {
-  rmSync(file, { force: true });
-}
-
 /** A token of 192 random bits. */
 export function createToken(): string {
   return tokenPrefix + randomBytes(24).toString("hex");
 }
 
+function fileIn(dataDir: string): string {
+  return join(dataDir, "token");
+}
+
 /** Turns a system error about the token's file into a problem that the operator can fix. */
 function explained<T>(dataDir: string, what: keyof typeof usual, work: (file: string) => T): T {
-  const file = join(dataDir, "token");
+  const file = fileIn(dataDir);
   try {
     return work(file);
   } catch (thrown) {
@@ -92,7 +82,7 @@ const usual = {
   read: "give the gateway's user read access to the file and its folder",
 };
 
-function readToken(file: string): StoredToken | undefined {
+function readToken(file: string): GeneratedToken | undefined {
   let token: string;
   try {
     token = readFileSync(file, "utf8").trim();
@@ -105,30 +95,4 @@ function readToken(file: string): StoredToken | undefined {
   throw new ConfigError([
     { path: file, message: `the generated token ${fault}; delete this file, and a new one is generated` },
   ]);
-}
-
-function writeToken(dataDir: string, file: string): StoredToken {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const token = createToken();
-  let descriptor: number;
-  try {
-    // "wx": if two gateways start at once, one makes the token and the other reads it.
-    descriptor = openSync(file, "wx", 0o600);
-  } catch (thrown) {
-    const other = codeOf(thrown) === "EEXIST" ? readToken(file) : undefined;
-    if (other === undefined) throw thrown;
-    return other;
-  }
-  try {
-    writeFileSync(descriptor, `${token}\n`);
-    // The umask may have taken too much.
-    fchmodSync(descriptor, 0o600);
-    return { token, file, isNew: true };
-  } catch (thrown) {
-    // A full disk still has room for a file's name, and an empty file would block the next start.
-    rmSync(file, { force: true });
-    throw thrown;
-  } finally {
-    closeSync(descriptor);
-  }
 }

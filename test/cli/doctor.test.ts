@@ -22,7 +22,7 @@ import { test, type TestContext } from "node:test";
 import { judgePort } from "../../src/cli/doctor/port.ts";
 import { knowsToken } from "../../src/cli/probe.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { readOrCreateToken } from "../../src/config/token.ts";
+import { createToken, storeToken } from "../../src/config/token.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { certificate, privateKey } from "../certificate.ts";
 import { makeFolder, startGateway, token } from "../gateway.ts";
@@ -92,7 +92,9 @@ test(
   { skip: process.platform === "win32" && "Windows has no such file modes" },
   async (context) => {
     const folder = makeFolder(context);
-    const { file, token: made } = readOrCreateToken(join(folder, ".portico"));
+    const file = join(folder, ".portico/token");
+    const made = createToken();
+    storeToken(join(folder, ".portico"), made);
     const well = await portico(folder, "doctor", "--offline");
     assert.match(well.printed, /^ok {7}token: .*readable only by its owner$/m);
     chmodSync(file, 0o644);
@@ -338,7 +340,7 @@ test(
 
 test("A gateway that was started in another folder without a file does not know this folder's token.", async (context) => {
   const folder = makeFolder(context);
-  const { file } = readOrCreateToken(join(folder, ".portico"));
+  storeToken(join(folder, ".portico"), createToken());
   const { address } = await startGateway(context, { sessions: { store: "memory:" } });
   const { config } = await loadConfig({ folder, generatedToken: token }, surroundings());
   const http = { ...config.http, port: Number(new URL(address).port) };
@@ -348,7 +350,9 @@ test("A gateway that was started in another folder without a file does not know 
   await store.claim();
   const { level, text } = await judgePort({ ...config, http });
   assert.equal(level, "problem");
-  assert.ok(text.startsWith(`the gateway at ${address} does not know the token in ${file}, `));
+  assert.ok(
+    text.startsWith(`the gateway at ${address} does not know the token in ${join(folder, ".portico/token")}, `),
+  );
 });
 
 const noSecond = process.platform === "darwin" && "macOS has no 127.0.0.2";

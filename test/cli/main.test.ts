@@ -1,6 +1,6 @@
 /** The command line without a process: what it understands, and how it stops. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { after } from "node:test";
@@ -425,6 +425,65 @@ for (const [code, sentence] of [
     assert.deepEqual(complained, [sentence]);
   });
 }
+
+test("Of two first starts in one folder, one that fails leaves the token of the other.", async () => {
+  const here = { folder: mkdtempSync(join(folder, "fresh-")) };
+  const [failing, other] = [createScreen(), createScreen()];
+  const opening = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
+  const late = createRuntime(async () => {
+    opening.resolve();
+    await started.promise;
+    throw new Error("the store is in use by another gateway");
+  });
+  const runtime = createRuntime(async () => ({ address: "http://127.0.0.1:8600", close: async () => {} }));
+  const failed = run(["start"], { ...failing.terminal, ...here }, late);
+  await opening.promise;
+  const ended = run(["start"], { ...other.terminal, ...here }, runtime);
+  const send = await other.signals;
+  started.resolve();
+  assert.equal(await failed, 1);
+  const stored = readFileSync(join(here.folder, ".portico/token"), "utf8").trim();
+  assert.ok(other.printed[0]?.includes(`  token      ${stored}  (shown only now;`));
+  send("SIGTERM");
+  assert.equal(await ended, 0);
+});
+
+test("If the token's file was deleted, a reload generates another token and stores it.", async () => {
+  const here = { folder: mkdtempSync(join(folder, "deleted-")) };
+  const file = join(here.folder, ".portico/token");
+  const { terminal, signals } = createScreen();
+  const reloaded = Promise.withResolvers<string | undefined>();
+  const runtime = createRuntime(async () => ({
+    address: "http://127.0.0.1:8600",
+    reload: async ({ auth }) => reloaded.resolve(auth.token),
+    close: async () => {},
+  }));
+  const ended = run(["start"], { ...terminal, ...here }, runtime);
+  const send = await signals;
+  const first = readFileSync(file, "utf8");
+  rmSync(file);
+  send("SIGHUP");
+  const second = await reloaded.promise;
+  assert.equal(readFileSync(file, "utf8"), `${second}\n`);
+  assert.notEqual(readFileSync(file, "utf8"), first);
+  send("SIGTERM");
+  assert.equal(await ended, 0);
+});
+
+test("A start that cannot store its token closes the gateway again, and says why.", async () => {
+  const here = { folder: mkdtempSync(join(folder, "blocked-")) };
+  const { terminal, complained } = createScreen();
+  let closed = 0;
+  const runtime = createRuntime(async ({ dataDir }) => {
+    writeFileSync(dataDir, "");
+    const close = () => Promise.reject(new Error(`closed ${++closed} times`));
+    return { address: "http://127.0.0.1:8600", close };
+  });
+  assert.equal(await run(["start"], { ...terminal, ...here }, runtime), 1);
+  assert.equal(closed, 1);
+  assert.match(complained.join(), /^Portico could not start: .*the generated token cannot be stored \(E/);
+});
 
 test("A store that cannot be opened is reported as the reason.", async () => {
   const { terminal, complained } = createScreen();

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { readOrCreateToken } from "../../src/config/token.ts";
+import { createToken, storeToken } from "../../src/config/token.ts";
 import { makeFolder } from "../gateway.ts";
 import { runProgram } from "../whole/program.ts";
 import { portico, runIn } from "./screen.ts";
@@ -50,7 +50,9 @@ test("token hash refuses a token among the arguments, and does not repeat it.", 
 
 test("token rotate replaces the generated token, readable by its owner only.", async (context) => {
   const folder = makeFolder(context);
-  const { token, file } = readOrCreateToken(join(folder, ".portico"));
+  const token = createToken();
+  const file = join(folder, ".portico/token");
+  storeToken(join(folder, ".portico"), token);
   const { code, printed } = await portico(folder, "token", "rotate");
   assert.equal(code, 0);
   const stored = readFileSync(file, "utf8");

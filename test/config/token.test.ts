@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { after } from "node:test";
 import { ConfigError } from "../../src/config/problem.ts";
-import { forgetToken, readOrCreateToken, replaceToken } from "../../src/config/token.ts";
+import { createToken, findOrCreateToken, type GeneratedToken, storeToken } from "../../src/config/token.ts";
 import { whileClosed } from "../cli/stranger.ts";
 
 const noModes = process.platform === "win32" && "Windows has no such file modes";
@@ -23,48 +23,49 @@ const noModes = process.platform === "win32" && "Windows has no such file modes"
 const folder = mkdtempSync(join(tmpdir(), "portico-token-"));
 after(() => rmSync(folder, { recursive: true }));
 
+/** As the first run in a folder does. */
+function makeToken(dataDir: string): GeneratedToken {
+  const made = findOrCreateToken(dataDir);
+  storeToken(dataDir, made.token);
+  return made;
+}
+
 test("The first run creates a token that only its owner can read, and later runs read it.", () => {
   const dataDir = join(folder, "first");
-  const made = readOrCreateToken(dataDir);
+  const made = makeToken(dataDir);
   assert.match(made.token, /^sk-portico-[0-9a-f]{48}$/);
   assert.equal(made.isNew, true);
   assert.equal(statSync(dataDir).mode & 0o777, 0o700);
   assert.equal(statSync(made.file).mode & 0o777, 0o600);
   assert.equal(readFileSync(made.file, "utf8"), `${made.token}\n`);
-  assert.deepEqual(readOrCreateToken(dataDir), { ...made, isNew: false });
+  assert.deepEqual(findOrCreateToken(dataDir), { ...made, isNew: false });
 });
 
 test("The owner can read the token whatever the umask is.", { skip: noModes }, () => {
   const dataDir = mkdtempSync(join(folder, "masked-"));
   const before = process.umask(0o277);
   try {
-    assert.equal(statSync(readOrCreateToken(dataDir).file).mode & 0o777, 0o600);
+    assert.equal(statSync(makeToken(dataDir).file).mode & 0o777, 0o600);
   } finally {
     process.umask(before);
   }
 });
 
-test("A token that was never shown is removed.", () => {
-  const made = readOrCreateToken(join(folder, "second"));
-  forgetToken(made);
-  assert.notEqual(readOrCreateToken(join(folder, "second")).token, made.token);
-});
-
 test("An empty token file is a problem, and does not disable authentication.", () => {
-  const { file } = readOrCreateToken(join(folder, "third"));
+  const { file } = makeToken(join(folder, "third"));
   chmodSync(file, 0o600);
   writeFileSync(file, "\n");
   assert.throws(
-    () => readOrCreateToken(join(folder, "third")),
+    () => findOrCreateToken(join(folder, "third")),
     (thrown) => thrown instanceof ConfigError && /is empty/.test(thrown.message),
   );
 });
 
 test("A token file with characters that no header can carry is a problem.", () => {
-  const { file } = readOrCreateToken(join(folder, "fourth"));
+  const { file } = makeToken(join(folder, "fourth"));
   writeFileSync(file, "two words\n");
   assert.throws(
-    () => readOrCreateToken(join(folder, "fourth")),
+    () => findOrCreateToken(join(folder, "fourth")),
     (thrown) => thrown instanceof ConfigError && /no header can carry/.test(thrown.message),
   );
 });
@@ -72,18 +73,18 @@ test("A token file with characters that no header can carry is a problem.", () =
 test("A data folder that cannot be created is a problem that names the file.", () => {
   writeFileSync(join(folder, "file"), "");
   assert.throws(
-    () => readOrCreateToken(join(folder, "file")),
+    () => findOrCreateToken(join(folder, "file")),
     (thrown) => thrown instanceof ConfigError && /file\/token: .*\(ENOTDIR\)/.test(thrown.message),
   );
 });
 
 test("Another user's token is reported as one that cannot be read.", { skip: noModes }, async () => {
-  const { file } = readOrCreateToken(join(folder, "others"));
+  const { file } = makeToken(join(folder, "others"));
   chmodSync(folder, 0o755);
   chmodSync(join(folder, "others"), 0o777);
   await whileClosed(file, () =>
     assert.throws(
-      () => readOrCreateToken(join(folder, "others")),
+      () => findOrCreateToken(join(folder, "others")),
       (thrown) =>
         thrown instanceof ConfigError &&
         thrown.message ===
@@ -96,10 +97,10 @@ test("Another user's token is reported as one that cannot be read.", { skip: noM
 const notRoot = process.geteuid?.() !== 0 && "only root can give a file away";
 
 test("Another user's token is not replaced, as its gateway could not read the new one.", { skip: notRoot }, () => {
-  const { file, token } = readOrCreateToken(join(folder, "given"));
+  const { file, token } = makeToken(join(folder, "given"));
   chownSync(file, 65_534, 65_533);
   assert.throws(
-    () => replaceToken(join(folder, "given")),
+    () => storeToken(join(folder, "given"), createToken()),
     /belongs to another user \(uid 65534\).*run this as that user/,
   );
   assert.equal(readFileSync(file, "utf8"), `${token}\n`);
@@ -107,8 +108,11 @@ test("Another user's token is not replaced, as its gateway could not read the ne
 });
 
 test("On a full disk the remedy is to make room, and nothing is left that would block the next start.", (context) => {
-  const { token: before } = readOrCreateToken(join(folder, "replaced"));
-  const full = context.mock.method(fs, "writeFileSync", () => {
+  const { token: before } = makeToken(join(folder, "replaced"));
+  const create = fs.writeFileSync;
+  const full = context.mock.method(fs, "writeFileSync", (file: string) => {
+    // There is still room for a file's name.
+    create(file, "");
     throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
   });
   syncBuiltinESMExports();
@@ -116,13 +120,14 @@ test("On a full disk the remedy is to make room, and nothing is left that would 
     thrown instanceof ConfigError &&
     /\/token: the generated token cannot be stored \(ENOSPC\); make room on its disk, or run with/.test(thrown.message);
   try {
-    assert.throws(() => readOrCreateToken(join(folder, "full")), isExplained);
-    assert.throws(() => replaceToken(join(folder, "replaced")), isExplained);
+    assert.throws(() => makeToken(join(folder, "full")), isExplained);
+    assert.throws(() => makeToken(join(folder, "replaced")), isExplained);
   } finally {
     full.mock.restore();
     syncBuiltinESMExports();
   }
   assert.deepEqual(readdirSync(join(folder, "full")), []);
-  assert.equal(readOrCreateToken(join(folder, "full")).isNew, true);
-  assert.equal(readOrCreateToken(join(folder, "replaced")).token, before);
+  assert.deepEqual(readdirSync(join(folder, "replaced")), ["token"]);
+  assert.equal(findOrCreateToken(join(folder, "full")).isNew, true);
+  assert.equal(findOrCreateToken(join(folder, "replaced")).token, before);
 });
