@@ -7,10 +7,12 @@ import { configOption, readSettings } from "./settings.ts";
 
 export const doctor: Command = {
   summary: "Diagnose problems, and say how to fix them.",
-  usage: "doctor [--offline] [--config FILE]",
+  usage: "doctor [--offline] [--config FILE] [--bind ADDRESS] [--port NUMBER]",
   options: {
     offline: { summary: "Do not contact the adapters' servers." },
     ...configOption,
+    bind: { value: "ADDRESS", summary: "As given to `portico start`, instead of gateway.http.bind." },
+    port: { value: "NUMBER", summary: "As given to `portico start`, instead of gateway.http.port." },
   },
   notes: [
     "Checks the configuration, the folders, the store, the port, a running gateway and the adapters.",

@@ -251,8 +251,16 @@ test("A port may be free, or used by this configuration's gateway, ready or not,
   );
   stranger.close();
   stranger.closeAllConnections();
-  const free = await examine(folder, at(port));
+  const free = await examine(folder, { http: at(port).http });
   assert.match(free.lineOf("port")!, /^ok .* is free$/);
+  const elsewhere = await examine(folder, at(port));
+  assert.equal(
+    elsewhere.lineOf("port"),
+    `warning  port: port ${port} of 127.0.0.1 is free, but the store is in use; ` +
+      "if by a gateway that was started with --bind or --port, repeat them here",
+  );
+  const there = await portico(folder, "doctor", "--offline", "--port", new URL(gateway.address).port);
+  assert.match(there.printed, new RegExp(`^ok {7}port: a gateway answers at ${gateway.address}$`, "m"));
   const nowhere = await examine(folder, { http: { ...at(port).http, bind: "192.0.2.1" } });
   assert.equal(nowhere.code, 1);
   assert.match(nowhere.lineOf("port")!, /^problem .*this machine has no address 192\.0\.2\.1; choose one of its own/);

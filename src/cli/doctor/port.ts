@@ -26,7 +26,7 @@ export async function judgePort(config: Config): Promise<Finding> {
   const addresses = await findAddresses(bind).catch(() => [bind]);
   const [first, ...others] = await Promise.all(addresses.map((host) => tryListening(host, port)));
   const failure = first ?? others.find((each) => each !== undefined && !isAbsent(each));
-  if (failure === undefined) return ok(port === 0 ? "any free one" : `port ${port} of ${bind} is free`);
+  if (failure === undefined) return port === 0 ? ok("any free one") : judgeFree(`port ${port} of ${bind}`, config);
   return codeOf(failure) === "EADDRINUSE" ? judgeTaken(config) : problem(explainFailure(failure, http));
 }
 
@@ -94,8 +94,15 @@ async function judgeSocket(path: string, config: Config): Promise<Finding> {
     return problem(`${path} is not a socket`, "choose another path in gateway.http.bind, or remove it");
   }
   return found === undefined || (await probeGateway(config.http.bind)) === "nobody"
-    ? ok(`the socket ${path} is free`)
+    ? judgeFree(`the socket ${path}`, config)
     : judgeTaken(config);
+}
+
+/** A running gateway that the configuration does not lead to has another address, or none. */
+function judgeFree(where: string, { sessions }: Config): Finding {
+  if (readHolding(sessions.store) !== "held") return ok(`${where} is free`);
+  const remedy = "if by a gateway that was started with --bind or --port, repeat them here";
+  return warning(`${where} is free, but the store is in use`, remedy);
 }
 
 const inUse = Object.assign(new Error("in use"), { code: "EADDRINUSE", syscall: "listen" });
