@@ -1,8 +1,10 @@
 /** A conversation at a simulated terminal: keys go in, the output comes out. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { converse } from "../../src/cli/chat/converse.ts";
 import type { ChatBackend, Question } from "../../src/cli/chat/backend.ts";
 import type { Delta } from "../../src/core/delta.ts";
@@ -174,9 +176,32 @@ test("Tool calls and refusals are printed, reasoning is not, and a cut-off answe
 
 test("Control characters are printed escaped.", async () => {
   const { written } = await pipe("go\n", async function* () {
-    yield [{ type: "text", text: "\x1b[2Jgone\x07" }];
+    yield [{ type: "text", text: "\x1b[2Jgone\x07\n" }];
+    yield [{ type: "text", text: "\r" }];
   });
   assert.equal(written, "\\x1b[2Jgone\\x07\n");
+});
+
+test("A reader that is slower than the model is waited for.", async () => {
+  const input = new PassThrough();
+  const output = new PassThrough({ highWaterMark: 1 });
+  let pulled = 0;
+  const backend = createBackend(async function* () {
+    for (const text of ["one, ", "two"]) {
+      pulled += 1;
+      yield [{ type: "text", text }];
+    }
+  });
+  const talk = { input, output, isInteractive: false, complain() {}, session: "s", model: "m", showsHistory: false };
+  const failures = converse(backend, { ...talk, stopped: new AbortController().signal });
+  input.end("go\n");
+  await once(output, "readable");
+  await setImmediate();
+  assert.equal(pulled, 1);
+  const written = text(output);
+  assert.equal(await failures, 0);
+  output.end();
+  assert.equal(await written, "one, two\n");
 });
 
 test("Ctrl-C stops the answer and cancels the turn; the next line is answered.", async () => {
@@ -206,15 +231,22 @@ test("Ctrl-C stops the answer and cancels the turn; the next line is answered.",
   assert.equal(complaints.length, 1);
 });
 
-for (const [name, key] of [
-  ["Ctrl-C at the prompt", "\x03"],
-  ["Ctrl-D", "\x04"],
+for (const [name, key, end] of [
+  ["Ctrl-C at the prompt", "\x03", "\n"],
+  ["Ctrl-D", "\x04", "\n"],
+  ["/exit", "/exit\r", "/exit\r\n"],
 ] as const) {
-  test(`${name} ends the conversation.`, async () => {
-    const { keys, failures, seen } = begin(repeat, { isInteractive: true });
+  test(`${name} ends the conversation, and the output with a line.`, async () => {
+    const { keys, output, failures, seen } = begin(repeat, { isInteractive: true });
+    const written = text(output);
     await seen("> ");
+    keys.write("one\r");
+    const prompt = "\x1b[1G\x1b[0J> \x1b[3G";
+    await seen(`you said one\n${prompt}`);
     keys.write(key);
     assert.equal(await failures, 0);
+    output.end();
+    assert.ok((await written).endsWith(prompt + end));
   });
 }
 
@@ -225,6 +257,13 @@ test("Stopping the process stops the answer, and no more lines are answered.", a
   });
   keys.write("one\ntwo\n");
   await seen("a long st");
+  stop();
+  assert.equal(await failures, 0);
+});
+
+test("Stopping the process ends a conversation that waits for a line.", async () => {
+  const { failures, seen, stop } = begin(repeat, { isInteractive: true });
+  await seen("> ");
   stop();
   assert.equal(await failures, 0);
 });
