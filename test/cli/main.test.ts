@@ -6,6 +6,7 @@ import { join } from "node:path";
 import test, { after } from "node:test";
 import type { Runtime, Running } from "../../src/cli/runtime.ts";
 import { run } from "../../src/cli/main.ts";
+import { listenForSignals } from "../../src/cli/signals.ts";
 import type { Config } from "../../src/config/config.ts";
 import { ConfigError, type Problem } from "../../src/config/problem.ts";
 import type { Signal, Terminal } from "../../src/cli/terminal.ts";
@@ -237,6 +238,29 @@ test("A signal during the start ends it at once, but SIGHUP is remembered until 
   assert.equal(await ended, 0);
 });
 
+test("A SIGHUP is one reload.", async () => {
+  const { terminal, early } = createScreen();
+  const signals = listenForSignals(terminal);
+  signals.begin();
+  const send = await early;
+  send("SIGHUP");
+  assert.equal(await signals.next(), "reload");
+  const next = signals.next();
+  send("SIGTERM");
+  assert.equal(await next, "stop");
+  signals.close();
+});
+
+test("A gateway that does not stop cleanly says why, and ends with 1.", async () => {
+  const { terminal, complained, signals } = createScreen();
+  const close = () => Promise.reject(new Error("the store could not be closed"));
+  const runtime = createRuntime(async () => ({ address: "http://127.0.0.1:8600", close }));
+  const ended = run(["start"], terminal, runtime);
+  (await signals)("SIGTERM");
+  assert.equal(await ended, 1);
+  assert.deepEqual(complained, ["Portico did not stop cleanly: the store could not be closed"]);
+});
+
 test("A start names the adapter that turns go to, and the others.", async () => {
   const { terminal, printed, signals } = createScreen();
   const runtime = createRuntime(async () => ({ address: "http://127.0.0.1:8600", close: async () => {} }));
@@ -415,6 +439,7 @@ for (const [code, sentence] of [
     "EADDRNOTAVAIL",
     "gateway.http.bind: this machine has no address 127.0.0.1; choose one of its own, or 127.0.0.1 (--bind).",
   ],
+  ["ENOTFOUND", "gateway.http.bind: cannot listen on 127.0.0.1, port 8600: listen"],
 ] as const) {
   test(`A listener that fails with ${code} is explained with the key that solves it.`, async () => {
     const { terminal, complained } = createScreen();
