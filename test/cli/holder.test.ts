@@ -1,6 +1,6 @@
 /** Whether a gateway holds a store, as another process can see. */
 import assert from "node:assert/strict";
-import { chmodSync, symlinkSync } from "node:fs";
+import { chmodSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { readHolding } from "../../src/cli/holder.ts";
@@ -18,6 +18,8 @@ test("A store is held while a gateway has it, free before and afterwards, and un
   assert.equal(readHolding(`sqlite:${file}`), "held");
   assert.equal(readHolding(`sqlite:${join(folder, "linked.db")}`), "held");
   await store.close();
+  assert.equal(readHolding(`sqlite:${file}`), "free");
+  writeFileSync(`${file}-gateway`, "no database, which no gateway can hold");
   assert.equal(readHolding(`sqlite:${file}`), "free");
   for (const url of ["memory:", "redis://127.0.0.1:1"]) assert.equal(readHolding(url), "no-sign");
 });
