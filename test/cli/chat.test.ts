@@ -1,6 +1,9 @@
 /** `portico chat`, with and without a running gateway: the same sessions either way. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { toNaming } from "../../src/channel.ts";
@@ -197,6 +200,10 @@ test("An invalid URL, session or token file is refused.", async (context) => {
   const { code, stderr } = await chat(folder, "", "--url", "http://127.0.0.1:1", "--token-file", "gone");
   assert.equal(code, 1);
   assert.equal(stderr, `${join(folder, "gone")}: the token cannot be read (ENOENT); name another file.\n`);
+  writeFileSync(join(folder, "two"), "sk-one\nsk-two\n");
+  const two = await chat(folder, "", "--url", "http://127.0.0.1:1", "--token-file", "two");
+  assert.equal(two.code, 1);
+  assert.match(two.stderr, /two contains no token: a token is one line/);
 });
 
 function connectTo(context: TestContext, { address }: Gateway, more: Partial<Parameters<typeof openRemote>[0]> = {}) {
@@ -295,6 +302,27 @@ test("Failures are reported in the gateway's own words.", async (context) => {
     failing("Hello", { address: "http://127.0.0.1:1" }),
     /^GatewayError: The gateway at 127\.0\.0\.1:1 refuses connections \(ECONNREFUSED\)\. Check that it is running, and its URL\.$/,
   );
+});
+
+test("Whoever does not answer like a gateway is reported with the URL to check.", async (context) => {
+  let answer: readonly [status: number, body: string] = [200, ""];
+  const server = createServer((_request, response) => response.writeHead(answer[0]).end(answer[1]));
+  context.after(() => server.close());
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const backend = openRemote({ address, token, naming: undefined, env: {} });
+  context.after(() => backend.close());
+  const isReported = (thrown: Error) =>
+    thrown.message === `${address} answered with status ${answer[0]}, but not like a gateway. Check the URL.`;
+  for (answer of [
+    [200, "<p>Welcome</p>"],
+    [200, "{}"],
+    [404, "<p>Not found</p>"],
+    [404, '{"error":"not found"}'],
+  ] as const) {
+    await assert.rejects(backend.models(), isReported);
+    if (answer[0] !== 200) await assert.rejects(collect(backend, "Hello"), isReported);
+  }
 });
 
 test("Errors that the gateway relays from its upstream are not attributed to the gateway.", async (context) => {
