@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import dns from "node:dns";
 import { once } from "node:events";
-import {
+import fs, {
   chmodSync,
   existsSync,
   mkdirSync,
@@ -15,6 +15,7 @@ import {
 } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
+import { syncBuiltinESMExports } from "node:module";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -101,8 +102,33 @@ test(
     const { printed } = await portico(folder, "doctor", "--offline");
     assert.match(printed, /^warning {2}token: .* \(mode 644\); chmod 600 .*token, then `portico token rotate`$/m);
     assert.ok(!printed.includes(made));
+    writeFileSync(file, "");
+    const empty = await portico(folder, "doctor", "--offline");
+    assert.equal(empty.code, 1);
+    assert.match(empty.printed, /^problem {2}token: .*token: the generated token is empty; delete this file/m);
   },
 );
+
+test("A disk that is nearly full is a warning, and one that turns soon cannot be stored on is a problem.", async (context) => {
+  const folder = makeFolder(context);
+  const space = { type: 0, bsize: 1_000, blocks: 9_000_000, bfree: 9_000_000, bavail: 0, files: 1, ffree: 1 };
+  const statfs = context.mock.method(fs, "statfsSync", () => space);
+  syncBuiltinESMExports();
+  try {
+    for (const [bavail, line] of [
+      [1_000_000, /^ok .*, 1 GB free$/],
+      [999_999, /^warning .* free; make room, or shorten gateway\.sessions\.ttl$/],
+      [50_000, /^warning .*, 50 MB free; make room/],
+      [49_999, /^problem .* free; turns cannot be stored much longer: make room$/],
+    ] as const) {
+      space.bavail = bavail;
+      assert.match((await examine(folder, {}, "--offline")).lineOf("data folder")!, line);
+    }
+  } finally {
+    statfs.mock.restore();
+    syncBuiltinESMExports();
+  }
+});
 
 test("A store is read while a gateway has it open, and is not changed.", async (context) => {
   const folder = makeFolder(context);
@@ -361,6 +387,8 @@ test("A gateway that was started in another folder without a file does not know 
   assert.ok(
     text.startsWith(`the gateway at ${address} does not know the token in ${join(folder, ".portico/token")}, `),
   );
+  writeFileSync(join(folder, ".portico/token"), "");
+  assert.equal((await judgePort({ ...config, http })).text, `a gateway answers at ${address}`);
 });
 
 const noSecond = process.platform === "darwin" && "macOS has no 127.0.0.2";
@@ -423,13 +451,14 @@ test("With both endpoints disabled there is no port to check.", async (context) 
 
 test("Each adapter is created and its server asked: one that is unreachable or refuses the key is a problem.", async (context) => {
   const upstream = await startGateway(context, {});
-  const bare = createHttpServer((_request, response) => response.writeHead(404).end());
+  const bare = createHttpServer(({ url }, response) => response.writeHead(url === "/busy/v1/models" ? 429 : 404).end());
   const port = await listen(context, bare);
   const to = (address: string, key: string) => ({ type: "openai", base_url: `${address}/v1`, api_key: key });
   const adapters = {
     well: to(upstream.address, token),
     locked: to(upstream.address, "sk-wrong-0123456789abcdef"),
     bare: to(`http://127.0.0.1:${port}`, token),
+    busy: to(`http://127.0.0.1:${port}/busy`, token),
     down: to("http://127.0.0.1:1", token),
     nameless: to("http://nobody.invalid", token),
     agent: { type: "command", argv: ["/no/such/program"] },
@@ -444,6 +473,7 @@ test("Each adapter is created and its server asked: one that is unreachable or r
     lineOf("adapter bare")!,
     /^warning .*has no list of models; if turns fail too, check its address, .* \/v1/,
   );
+  assert.match(lineOf("adapter busy")!, /^warning .*accepts nothing now; wait, or name a fallback \(.*429/);
   assert.match(
     lineOf("adapter down")!,
     /^problem .*127\.0\.0\.1:1 refuses connections \(ECONNREFUSED\)\. Check .* https:/,
