@@ -113,6 +113,60 @@ test("a session is printed readably with its branches, and cannot control the te
   assert.match(unknown.complained, /conv_gone/);
 });
 
+test("every kind of item is printed in words", async (context) => {
+  const { folder, file } = makePlace(context);
+  const store = openBeside(context, file);
+  const extra = { dialect: "responses", fields: { type: "web_search_call" } } as const;
+  const turn = makeTurn({
+    session: "conv_kinds",
+    status: "incomplete",
+    input: [
+      {
+        type: "message",
+        role: "user",
+        content: [
+          { type: "text", text: "Look:\r" },
+          { type: "image", url: "https://images.example/cat.png" },
+          { type: "image", url: "data:image/png;base64,AAAA" },
+          { type: "image", fileId: "file_1" },
+          { type: "file", name: "notes.pdf" },
+          { type: "file", fileId: "file_2" },
+          { type: "audio", data: "AAAA", format: "wav" },
+          { type: "other", extra },
+        ],
+      },
+      { type: "tool-output", kind: "function", callId: "c", output: "42" },
+      { type: "compaction", summary: "", encrypted: "opaque" },
+      { type: "compaction", summary: "Earlier, cats." },
+    ],
+    output: [
+      { type: "reasoning", summary: ["First."], text: "Then." },
+      { type: "reasoning", summary: [], text: "", encrypted: "opaque" },
+      { type: "other", extra },
+    ],
+  });
+  await store.commit({ turns: [turn], session: toCreate(turn, "kinds") });
+  const { printed } = await sessions(folder, "show", "conv_kinds");
+  assert.deepEqual(printed.split("\n").slice(3), [
+    `-- ${turn.id} (2026-02-03 04:05:06Z, a-model, incomplete, the session continues from here)`,
+    "  user: Look:",
+    "    [image https://images.example/cat.png]",
+    "    [image]",
+    "    [image]",
+    "    [file notes.pdf]",
+    "    [file]",
+    "    [audio]",
+    "    [other]",
+    "  tool output: 42",
+    "  compaction: [sealed]",
+    "  compaction: Earlier, cats.",
+    "  reasoning: First.",
+    "    Then.",
+    "  reasoning: [sealed]",
+    '  other: {"type":"web_search_call"}',
+  ]);
+});
+
 test("an archive that is exported on one machine and imported on another is the same there", async (context) => {
   const here = makePlace(context);
   const [first] = await keepThread(openBeside(context, here.file), 3);
