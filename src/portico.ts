@@ -67,7 +67,8 @@ export async function createPortico(config: Config, surroundings: Surroundings =
   try {
     return await open(config, surroundings, opened);
   } catch (thrown) {
-    await closeParts(opened, config.http.limits.drainTimeoutMs);
+    // A failure to close must not hide why it could not be opened.
+    await closeParts(opened, config.http.limits.drainTimeoutMs).catch(() => {});
     throw thrown;
   }
 }

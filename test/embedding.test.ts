@@ -1,5 +1,7 @@
 /** A program with its own adapters, and settings with the types of the file. */
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { adapterOptions } from "../src/adapters/index.ts";
 import {
@@ -55,6 +57,24 @@ const broken = createNamed("broken", {
   async *stream() {
     throw new Error("out of order");
   },
+});
+
+test("a gateway that could not be opened or closed properly has closed its store", async (context) => {
+  const folder = makeFolder(context);
+  writeFileSync(
+    join(folder, "stuck.cjs"),
+    "exports.stream = () => {}; exports.close = () => { throw new Error('stuck'); };",
+  );
+  const adapters = { main: { type: "module", path: "stuck.cjs" } } as const;
+  const settings = (port: number): PorticoSettings => ({ gateway: { http: { ...http, port }, adapters } });
+  const surroundings = { folder, env: {}, log: { info: () => {}, error: () => {} } };
+  const other = await open(context, { mine: createNamed("mine") });
+  const taken = Number(new URL(other.address!).port);
+  const failToOpen = () => assert.rejects(openPortico(settings(taken), surroundings), { code: "EADDRINUSE" });
+  await failToOpen();
+  const portico = await openPortico(settings(0), surroundings);
+  await assert.rejects(portico.close(), { message: "stuck" });
+  await failToOpen();
 });
 
 suite("an adapter passed by the program", () => {
