@@ -1,5 +1,7 @@
 /** A gateway inside another program reloads its settings. */
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { openPortico, type Portico } from "../src/index.ts";
 import { makeFolder, token } from "./gateway.ts";
@@ -73,4 +75,18 @@ test("of two concurrent reloads the second one applies, and a closed gateway is 
   assert.equal((await tell(portico.address, { on: "chat", say: "hi", token: `${token}-second` })).status, 200);
   await portico.close();
   await assert.rejects(portico.reload(toSettings()), /The gateway is closed\./);
+});
+
+test("an adapter of the old settings that cannot be closed is logged, and the new ones apply", async (context) => {
+  const folder = makeFolder(context);
+  const stuck = "exports.stream = () => {}; exports.close = () => { throw new Error('stuck'); };";
+  writeFileSync(join(folder, "stuck.cjs"), stuck);
+  const logged = Promise.withResolvers<string>();
+  const log = { info: () => {}, error: (_fields: object, message: string) => logged.resolve(message) };
+  const old = toSettings({ adapters: { main: { type: "module", path: "stuck.cjs" } } });
+  const portico = await openPortico(old, { folder, env: {}, log });
+  context.after(() => portico.close());
+  await portico.reload(toSettings());
+  assert.equal(await logged.promise, "The adapters from before the reload could not be closed.");
+  assert.equal((await tellWell(portico.address!, { on: "chat", say: "hi" })).text, "hi");
 });
