@@ -36,8 +36,8 @@ export const start: Command = {
       terminal.print(describeStart(gateway, terminal));
       while ((await signals.next()) === "reload") {
         // A file that is missing for a moment is no request to run without one, with other terms and another token.
-        const config = gateway.settings.config.file ?? options["config"];
-        const changed = await readAgain({ ...options, config }, terminal, runtime);
+        const { file } = gateway.settings.config;
+        const changed = await readAgain({ ...options, config: file }, terminal, runtime);
         if (changed === undefined || signals.isStopping) continue;
         const fixed = findFixed(gateway.settings.config, changed.config);
         if (fixed.length === 0) {
