@@ -251,6 +251,15 @@ test("A SIGHUP is one reload.", async () => {
   signals.close();
 });
 
+test("A gateway that runs outlasts its output.", async () => {
+  const { terminal, printed, signals } = createScreen();
+  const runtime = createRuntime(async () => ({ address: "http://127.0.0.1:8600", close: async () => {} }));
+  const ended = run(["start"], { ...terminal, outlastOutput: () => void printed.push("outlasts") }, runtime);
+  (await signals)("SIGTERM");
+  assert.equal(await ended, 0);
+  assert.equal(printed[0], "outlasts");
+});
+
 test("A gateway that does not stop cleanly says why, and ends with 1.", async () => {
   const { terminal, complained, signals } = createScreen();
   const close = () => Promise.reject(new Error("the store could not be closed"));
