@@ -47,11 +47,14 @@ export const start: Command = {
         const why = `${fixed.join(", ")} changed, which needs a restart`;
         const code = await drain(gateway, `Reloading: ${why};`, terminal);
         if (signals.isStopping) return code;
-        const next = await open(changed, terminal, runtime);
-        if (next === undefined) terminal.complain("The gateway continues with its old configuration.");
-        // What opened once likely opens again.
-        gateway = next ?? (await open(gateway.settings, terminal, runtime));
-        if (gateway === undefined) return 1;
+        let next = await open(changed, terminal, runtime);
+        if (next === undefined) {
+          // What opened once likely opens again.
+          next = await open(gateway.settings, terminal, runtime);
+          if (next === undefined) return 1;
+          terminal.complain("The gateway continues with its old configuration.");
+        }
+        gateway = next;
         terminal.print(describeStart(gateway, terminal));
       }
       return await drain(gateway, "Draining:", terminal, " Another signal after a moment stops at once.");

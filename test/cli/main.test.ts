@@ -386,13 +386,11 @@ test("SIGHUP with a wrong configuration, or an unusable adapter, lists every pro
 });
 
 test("A configuration with which the gateway cannot restart is replaced by the previous one.", async () => {
-  const { terminal, complained, signals } = createScreen();
+  const { terminal, complained, signals, complaintsReached } = createScreen();
   const binds: string[] = [];
-  const opened = createSteps();
   const runtime = createRuntime(async ({ http: { bind } }) => {
     binds.push(bind);
     if (bind !== "127.0.0.1") throw Object.assign(new Error("listen"), { code: "EADDRNOTAVAIL", syscall: "listen" });
-    opened.step();
     return { address: "http://127.0.0.1:8600", close: async () => {} };
   });
   const file = writeSettings("failing.json", { bind: "127.0.0.1" });
@@ -400,7 +398,7 @@ test("A configuration with which the gateway cannot restart is replaced by the p
   const send = await signals;
   writeSettings("failing.json", { bind: "127.0.0.9" });
   send("SIGHUP");
-  await opened.reached(2);
+  await complaintsReached(2);
   assert.deepEqual(binds, ["127.0.0.1", "127.0.0.9", "127.0.0.1"]);
   assert.match(
     complained.join("\n"),
@@ -408,6 +406,25 @@ test("A configuration with which the gateway cannot restart is replaced by the p
   );
   send("SIGTERM");
   assert.equal(await ended, 0);
+});
+
+test("A gateway that can restart neither with the new configuration nor with the previous one ends with 1.", async () => {
+  const { terminal, complained, signals } = createScreen();
+  let opened = 0;
+  const runtime = createRuntime(async () => {
+    if (++opened > 1) throw new Error(`the store is gone, ${opened}`);
+    return { address: "http://127.0.0.1:8600", close: async () => {} };
+  });
+  const file = writeSettings("ending.json", { port: 8600 });
+  const ended = run(["start", "--config", file], terminal, runtime);
+  const send = await signals;
+  writeSettings("ending.json", { port: 8601 });
+  send("SIGHUP");
+  assert.equal(await ended, 1);
+  assert.deepEqual(complained, [
+    "Portico could not start: the store is gone, 2",
+    "Portico could not start: the store is gone, 3",
+  ]);
 });
 
 test("A gateway that is stopped while it reloads stops.", async () => {
