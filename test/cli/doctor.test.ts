@@ -397,7 +397,7 @@ test(
   "A port that another program has at one address of localhost is a problem.",
   { skip: noSecond },
   async (context) => {
-    const known = ["127.0.0.1", "127.0.0.2", "192.0.2.1"];
+    const known = ["127.0.0.1", "127.0.0.3", "127.0.0.2", "192.0.2.1"];
     context.mock.method(dns.promises, "lookup", async () => known.map((address) => ({ address, family: 4 })));
     const folder = makeFolder(context);
     const stranger = createServer().listen(0, "127.0.0.2");
