@@ -281,6 +281,48 @@ test("A start names the adapter that turns go to, and the others.", async () => 
   assert.match(printed[0]!, /^ {2}adapter {4}two: type echo, configured; others: one, three$/m);
 });
 
+test("A start says where it listens and what is on; what works but is dangerous is a warning.", async () => {
+  const socket = join(folder, "door.sock");
+  for (const [args, address, expected, warnings] of [
+    [
+      ["--config", join(folder, writeSettings("off.json", { endpoints: {}, console: true }))],
+      undefined,
+      [
+        / is running\. No endpoint is on, so no listener is open\.$/m,
+        /^ {2}endpoints {2}none \(enable them in gateway\.http\.endpoints\)\n {2}adapter /m,
+      ],
+      /^warning: gateway\.http\.console: no endpoint is on/,
+    ],
+    [
+      [
+        "--config",
+        join(folder, writeSettings("one.json", { endpoints: { compat_responses: true }, auth_token: "short" })),
+      ],
+      "http://127.0.0.1:8600",
+      [/ listens on http:\/\/127\.0\.0\.1:8600\n {2}endpoints {2}\/v1\/responses\n {2}adapter /],
+      /^warning: gateway\.http\.auth_token: shorter than 16/,
+    ],
+    [
+      ["--bind", `unix:${socket}`],
+      `unix:${socket}`,
+      [
+        /^ {2}endpoints {2}\/v1\/chat\/completions, \/v1\/responses\n {2}console {4}\/console\n/m,
+        /^ {2}curl --unix-socket \/.*door\.sock http:\/\/localhost\/v1\/chat\/completions -H "Authorization/m,
+      ],
+      /^$/,
+    ],
+  ] as const) {
+    const { terminal, printed, complained, signals } = createScreen();
+    const runtime = createRuntime(async () => ({ address, close: async () => {} }));
+    const here = { folder: mkdtempSync(join(folder, "described-")) };
+    const ended = run(["start", ...args], { ...terminal, ...here }, runtime);
+    (await signals)("SIGTERM");
+    assert.equal(await ended, 0);
+    for (const each of expected) assert.match(printed[0]!, each);
+    assert.match(complained.join("\n"), warnings);
+  }
+});
+
 test("SIGHUP reads the configuration of a service again, and the open gateway continues with it.", async () => {
   const { terminal, printed, signals } = createScreen();
   const events: string[] = [];
