@@ -5,6 +5,7 @@ import { once } from "node:events";
 import fs, {
   chmodSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -429,11 +430,15 @@ test("A unix socket may be free, or used by a gateway, or its path may be someth
     sessions: { store: "memory:" },
   });
   assert.match((await examine(folder, at("door.sock"))).lineOf("port")!, /^ok .*door\.sock is free$/);
-  await startGateway(context, at("door.sock"), folder);
+  const gateway = await startGateway(context, at("door.sock"), folder);
   assert.match(
     (await examine(folder, at("door.sock"))).lineOf("port")!,
     /^ok .*a gateway answers at unix:.*door\.sock$/,
   );
+  // As a gateway that was killed leaves it.
+  linkSync(join(folder, "door.sock"), join(folder, "left.sock"));
+  await gateway.close();
+  assert.match((await examine(folder, at("left.sock"))).lineOf("port")!, /^ok .*left\.sock is free$/);
   assert.match((await examine(folder, at("gone/door.sock"))).lineOf("port")!, /^problem .*gone does not exist; create/);
   mkdirSync(join(folder, "folder"));
   assert.match(
