@@ -93,9 +93,8 @@ async function judgeSocket(path: string, config: Config): Promise<Finding> {
   if (found !== undefined && !found.isSocket()) {
     return problem(`${path} is not a socket`, "choose another path in gateway.http.bind, or remove it");
   }
-  return found === undefined || (await probeGateway(config.http.bind)) === "nobody"
-    ? judgeFree(`the socket ${path}`, config)
-    : judgeTaken(config);
+  const isFree = (await probeGateway(config.http.bind)) === "nobody";
+  return isFree ? judgeFree(`the socket ${path}`, config) : judgeTaken(config);
 }
 
 /** A running gateway that the configuration does not lead to has another address, or none. */
