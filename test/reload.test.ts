@@ -69,9 +69,13 @@ test("settings that cannot be reloaded, or are invalid, are reported by their ke
 
 test("of two concurrent reloads the second one applies, and a closed gateway is not reloaded", async (context) => {
   const portico = await open(context);
-  await Promise.all(
-    ["first", "second"].map((name) => portico.reload(toSettings({}, { auth_token: `${token}-${name}` }))),
-  );
+  // Each takes a moment to create.
+  const many = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`echo-${index}`, { type: "echo" }]));
+  const first = { adapters: many, default_adapter: "echo-0" };
+  await Promise.all([
+    portico.reload(toSettings(first, { auth_token: `${token}-first` })),
+    portico.reload(toSettings({}, { auth_token: `${token}-second` })),
+  ]);
   assert.equal((await tell(portico.address, { on: "chat", say: "hi", token: `${token}-second` })).status, 200);
   await portico.close();
   await assert.rejects(portico.reload(toSettings()), /The gateway is closed\./);
