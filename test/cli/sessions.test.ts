@@ -7,13 +7,13 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
-import { fileURLToPath } from "node:url";
 import type { Runtime } from "../../src/cli/runtime.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { makeFolder } from "../gateway.ts";
 import { type Ended, runIn } from "./screen.ts";
 import { keepBelow, keepThread, makeTurn, toCreate } from "../stores/making.ts";
+import { bareEnvironment, executable } from "../whole/program.ts";
 
 const runtime: Runtime = {
   tryAdapters: () => assert.fail("no adapter may be created"),
@@ -235,10 +235,10 @@ test("an archive can be piped from one command into the next", async (context) =
   const here = makePlace(context);
   await keepThread(openBeside(context, here.file), 2);
   const there = makePlace(context);
-  const executable = fileURLToPath(new URL("../../bin/portico.js", import.meta.url));
-  const env = { PATH: process.env["PATH"] ?? "", OLLAMA_HOST: "127.0.0.1:1" };
-  const exporting = spawn(process.execPath, [executable, "sessions", "export"], { cwd: here.folder, env });
-  const importing = spawn(process.execPath, [executable, "sessions", "import", "-"], { cwd: there.folder, env });
+  const start = (cwd: string, ...args: readonly string[]) =>
+    spawn(process.execPath, [executable, "sessions", ...args], { cwd, env: bareEnvironment(cwd) });
+  const exporting = start(here.folder, "export");
+  const importing = start(there.folder, "import", "-");
   exporting.stdout.pipe(importing.stdin);
   const [said, wrong, alsoWrong] = await Promise.all([
     text(importing.stdout),

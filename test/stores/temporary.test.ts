@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
+import { compiled } from "../compiled.ts";
 import { makeFolder } from "../gateway.ts";
 
 /** Part of Linux, not of this project. */
@@ -20,7 +21,8 @@ try {
 test("an export that cannot record its progress reports where there is no room", { skip: noLimits }, (context) => {
   const folder = makeFolder(context);
   const argv = ["--fsize=100000", process.execPath, "--input-type=module", "--eval", exporting];
-  const { stdout, stderr } = spawnSync(limiter, argv, { env: { TMPDIR: folder }, encoding: "utf8", timeout: 20_000 });
+  const env = { TMPDIR: folder, NODE_COMPILE_CACHE: compiled };
+  const { stdout, stderr } = spawnSync(limiter, argv, { env, encoding: "utf8", timeout: 20_000 });
   assert.equal(
     stdout,
     `store_unavailable The progress of the export cannot be recorded in the temporary folder ${folder}: disk I/O error. ` +
@@ -48,7 +50,7 @@ test(
   { skip: noLimits },
   (context) => {
     const argv = ["--fsize=100000", process.execPath, "--input-type=module", "--eval", inMemory];
-    const env = { TMPDIR: makeFolder(context) };
+    const env = { TMPDIR: makeFolder(context), NODE_COMPILE_CACHE: compiled };
     const { stdout, stderr } = spawnSync(limiter, argv, { env, encoding: "utf8", timeout: 20_000 });
     assert.equal(stdout, "500 501\n", stderr);
   },
