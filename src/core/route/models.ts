@@ -29,10 +29,12 @@ export function isWholeName(name: string): boolean {
 }
 
 /** Looks a name up among whole names and prefixes (`gpt-*`): the whole name wins, then the longest prefix. */
-export function createModelTable(entries: Readonly<Record<string, string>>): (asked: string) => string | undefined {
-  const whole = new Map<string, string>();
-  const beginnings: (readonly [beginning: string, value: string])[] = [];
-  for (const [name, value] of Object.entries(entries)) {
+export function createModelTable<Value>(
+  entries: readonly (readonly [name: string, value: Value])[],
+): (asked: string) => Value | undefined {
+  const whole = new Map<string, Value>();
+  const beginnings: (readonly [beginning: string, value: Value])[] = [];
+  for (const [name, value] of entries) {
     if (isWholeName(name)) whole.set(name, value);
     else beginnings.push([name.slice(0, -1), value]);
   }

@@ -60,17 +60,18 @@ const alwaysClosed: BreakerState = { state: "closed", failures: 0, opensUntil: u
 
 /** The operator's table decides, else the lane known for the name, else the default. */
 function createPicker(
-  { lanes, defaultLane, byModel = {} }: RouteParts,
+  { defaultLane, byModel = {} }: RouteParts,
   steps: ReadonlyMap<string, LaneStep>,
 ): (asked: string) => LaneStep {
   const usual = laneStepOf(steps, defaultLane, "the default");
-  for (const [model, name] of Object.entries(byModel)) laneStepOf(steps, name, `the model '${model}'`);
-  const chosen = createModelTable(byModel);
-  const knownFor = new Map<string, string>();
-  for (const { name, models } of [usual.lane, ...lanes]) {
-    for (const model of models.known) if (!knownFor.has(model)) knownFor.set(model, name);
+  const chosen = createModelTable(
+    Object.entries(byModel).map(([model, name]) => [model, laneStepOf(steps, name, `the model '${model}'`)]),
+  );
+  const knownFor = new Map<string, LaneStep>();
+  for (const step of [usual, ...steps.values()]) {
+    for (const model of step.lane.models.known) if (!knownFor.has(model)) knownFor.set(model, step);
   }
-  return (asked) => steps.get(chosen(asked) ?? knownFor.get(asked) ?? defaultLane) ?? usual;
+  return (asked) => chosen(asked) ?? knownFor.get(asked) ?? usual;
 }
 
 async function countTokens({ adapter, models }: Lane, turn: Turn, signal: AbortSignal): Promise<number | undefined> {
