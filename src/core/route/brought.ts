@@ -5,10 +5,10 @@ import type { Settings, Tool, Turn } from "../turn.ts";
 /** The settings as changed by items; these apply only to requests in the items' own dialect. */
 export function updatedSettings({ settings, items }: Turn, speaks: (dialect: Dialect) => boolean): Settings {
   const { native } = settings;
+  if (native === undefined || speaks(native.dialect)) return settings;
   const changed: NonNullable<OtherItem["updates"]> = {};
   for (const item of items) {
-    if (item.type !== "other" || item.updates === undefined || speaks(item.extra.dialect)) continue;
-    if (native?.dialect === item.extra.dialect) Object.assign(changed, item.updates);
+    if (item.type === "other" && item.extra.dialect === native.dialect) Object.assign(changed, item.updates);
   }
   return Object.keys(changed).length === 0 ? settings : { ...settings, ...changed };
 }
