@@ -63,7 +63,6 @@ function adaptItems(
     if (isKnown(item)) return [item];
     if (item.type === "tool-call") return [adaptCall(item, names)];
     if (item.type === "tool-output") return [adaptOutput(item, names)];
-    if (item.type === "message") return [];
     if (item.type === "other" && item.words !== undefined) return [toUserMessage(item.words)];
     if (item.type === "other" && (item.tools ?? item.updates) === undefined) leftOut.add(typeOf(item.extra));
     if (item.type !== "compaction") return [];
@@ -82,12 +81,10 @@ function carriesOnly({ role, content, extra }: Message, speaks: Speaks): boolean
   return content === "" && role === "assistant" && extra !== undefined && !speaks(extra.dialect);
 }
 
-function adaptCall(call: ToolCall, names: JoinedNames | undefined): ToolCall {
-  const { group, ...alone } = call;
-  const kind = call.kind === "search" ? "function" : call.kind;
-  return group === undefined || names === undefined
-    ? { ...call, kind }
-    : { ...alone, kind, name: names.join(group, call.name) };
+/** A search becomes a function; any other call is one of a group, and gets the name made of both. */
+function adaptCall({ group, ...call }: ToolCall, names: JoinedNames | undefined): ToolCall {
+  if (group === undefined || names === undefined) return { ...call, kind: "function" };
+  return { ...call, name: names.join(group, call.name) };
 }
 
 function adaptOutput({ type, callId, tools = [] }: ToolOutput, names: JoinedNames | undefined): ToolOutput {
@@ -135,11 +132,10 @@ interface Offer {
 /** An unknown group is offered tool by tool, and a search that the caller runs as a function. */
 function offersOf(tool: Tool, isKnown: boolean, names: JoinedNames | undefined): readonly Offer[] {
   const name = nameOf(tool);
-  if (isKnown) return [{ name, tool }];
-  if (tool.type !== "other" || names === undefined) return [{ name }];
+  if (isKnown || tool.type !== "other") return [{ name, tool }];
   const { group, search } = tool;
-  if (search !== undefined && names.isSearch(search)) return [{ name, tool: search }];
-  if (group === undefined) return [{ name }];
+  if (search !== undefined && names?.isSearch(search)) return [{ name, tool: search }];
+  if (group === undefined || names === undefined) return [{ name }];
   return group.tools.map((inner) => ({
     name: nameInGroup(group.name, nameOf(inner)),
     tool: inner.type === "other" ? undefined : toStandaloneTool(inner, group, names),
@@ -177,7 +173,7 @@ const noSuchTool =
 
 /** An adapter of the caller's own dialect forwards its fields, so they must agree; both dialects write them alike. */
 function adaptNative(
-  { native, tools, toolChoice, allowedTools }: Settings,
+  { native, toolChoice, allowedTools }: Settings,
   allowed: readonly (Tool | undefined)[],
 ): Native | undefined {
   if (native === undefined || allowedTools === undefined) return native;
@@ -185,7 +181,7 @@ function adaptNative(
   const entries = listAt(native, "tools").flatMap((entry, index) => {
     const tool = allowed[index];
     if (tool === undefined) return [];
-    return [tool.type === "other" && tool !== tools[index] ? tool.extra.fields : entry];
+    return [tool.type === "other" ? tool.extra.fields : entry];
   });
   if (entries.length === 0) {
     return {
