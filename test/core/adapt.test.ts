@@ -44,6 +44,18 @@ test("an item of another dialect is omitted and reported once per type; one of t
   assert.equal(fit(turn, "responses").turn, turn);
 });
 
+test("an item of another dialect is sent as the text that it says, if any", () => {
+  const told: Item = {
+    type: "other",
+    extra: { dialect: "responses", fields: { type: "agent_message" } },
+    words: "Go.",
+  };
+  const turn = toTurn({}, [told]);
+  const said: Item = { type: "message", role: "user", content: "Go." };
+  assert.deepEqual(fit(turn, "chat"), { turn: { ...turn, items: [said] }, remarks: [] });
+  assert.equal(fit(turn, "responses").turn, turn);
+});
+
 test("a field of the caller's dialect alone is reported if it is optional, and refused if the answer depends on it", () => {
   const offered = toTurn({ native: { dialect: "chat", fields: { web: {}, draft: 1 }, offers: ["web", "draft"] } });
   const demands = [{ param: "bias", why: "Leave it out." }];
@@ -95,7 +107,9 @@ test("settings that an item updates apply for an adapter that does not know the 
   const effortOf = (asked: Dialect | undefined, speaks: Dialect): string | undefined => {
     const native = asked && { dialect: asked, fields: {} };
     const items: Item[] = [update, { type: "message", role: "user", content: "hi" }];
-    return fit(toTurn({ reasoningEffort: "high", native }, items), speaks).turn.settings.reasoningEffort;
+    const { turn, remarks } = fit(toTurn({ reasoningEffort: "high", temperature: 0, native }, items), speaks);
+    assert.deepEqual([turn.settings.temperature, remarks], [0, []]);
+    return turn.settings.reasoningEffort;
   };
   assert.equal(effortOf("responses", "chat"), "low");
   assert.equal(effortOf(undefined, "chat"), "high");
@@ -104,15 +118,17 @@ test("settings that an item updates apply for an adapter that does not know the 
 });
 
 test("a tool that the adapter does not support is omitted and reported", () => {
-  const { turn, remarks } = fit(toTurn({ tools: [search, weather], toolChoice: { type: "auto" } }), "chat");
-  assert.deepEqual(turn.settings.tools, [weather]);
-  assert.deepEqual(turn.settings.toolChoice, { type: "auto" });
+  const settings = { toolChoice: { type: "auto" }, temperature: 0, native: undefined } as const;
+  const { turn, remarks } = fit(toTurn({ tools: [search, weather], ...settings }), "chat");
+  assert.deepEqual(turn.settings, { tools: [weather], ...settings });
   assert.deepEqual(remarks, [{ type: "left-out", what: "tool web_search" }]);
 });
 
 test("the tool choice is omitted when no tool is left", () => {
-  const { turn } = fit(toTurn({ tools: [search], toolChoice: { type: "auto" }, parallelToolCalls: true }));
+  const settings = { toolChoice: { type: "auto" }, parallelToolCalls: true, temperature: 0 } as const;
+  const { turn } = fit(toTurn({ tools: [search], ...settings }));
   assert.deepEqual(turn.settings, {
+    temperature: 0,
     tools: [],
     toolChoice: undefined,
     parallelToolCalls: undefined,
@@ -194,7 +210,7 @@ test("the allowed tools also apply to the caller's native fields", () => {
     logit_bias: {},
   });
   const none = fit(toTurn({ tools: [weather, clock], ...allow("auto"), native }), "chat");
-  assert.equal(JSON.stringify(none.turn.settings.native?.fields), '{"logit_bias":{}}');
+  assert.equal(JSON.stringify(none.turn.settings.native), '{"dialect":"chat","fields":{"logit_bias":{}}}');
 });
 
 test("a compacted conversation is sent as plain text to an adapter without compaction items", () => {

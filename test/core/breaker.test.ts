@@ -83,6 +83,13 @@ test("a caller that disconnects while the breaker is half open makes room for th
   assert.equal(breaker.state().state, "closed");
 });
 
+test("a caller that disconnects leaves a closed breaker closed", () => {
+  const { breaker, fail } = open();
+  fail(1);
+  breaker.enter()!("unknown");
+  assert.deepEqual(breaker.state(), { state: "closed", failures: 1, opensUntil: undefined });
+});
+
 test("a slow request in a half-open breaker does not block the others forever", () => {
   const { breaker, fail, turn } = open();
   fail(2);

@@ -133,27 +133,39 @@ test("only the allowed tools of a group reach the adapter, whether it supports g
   assert.deepEqual(known.tools, [
     { ...toGroup("browser", [go], "A browser."), extra: { dialect: "responses", fields: narrowed } },
   ]);
-  assert.deepEqual(known.native?.fields, { tools: [narrowed], tool_choice: "required" });
+  assert.deepEqual(known.native, { ...native, fields: { tools: [narrowed], tool_choice: "required" } });
   const all = toTurn({ ...settings, ...allow("namespace browser") });
   assert.deepEqual(namesOf(fit(all).turn), ["browser__look", "browser__go"]);
   assert.deepEqual(fit(all, "responses").turn.settings.native?.fields["tools"], [browser.extra.fields]);
   const none = toTurn({ ...settings, ...allow("look") });
-  assert.deepEqual(namesOf(fit(none).turn), ["look"]);
+  for (const speaks of [[], ["responses"]] as const) assert.deepEqual(namesOf(fit(none, ...speaks).turn), ["look"]);
 });
 
 test("a name that is taken, too long or has invalid characters is shortened the same way in every turn", () => {
   const taken: Tool = { type: "function", name: "browser__look" };
   const long = "l".repeat(70);
-  const names = namesOf(
-    fit(toTurn({ tools: [browser, taken, toGroup(long, [go]), toGroup("my tools/β", [go])] })).turn,
-  );
-  assert.deepEqual(names, [
+  const groups = [
+    toGroup(long, [go]),
+    toGroup("my tools/β", [go]),
+    toGroup("mcp__files__", [go, { ...go, name: long }]),
+  ];
+  assert.deepEqual(namesOf(fit(toTurn({ tools: [browser, taken, ...groups] })).turn), [
     "browser__look_a4d62c5a",
     "browser__go",
     "browser__look",
     "llllllllllllllllllll__go_a5b0b2d5",
     "my_tools____go_41982ec5",
+    "mcp__files__go",
+    `mcp__files____${"l".repeat(41)}_efcfba10`,
   ]);
+});
+
+test("a tool has the same name whether or not others are allowed beside it", () => {
+  const tools = [toGroup("a", [{ type: "function", name: "b__go" }]), toGroup("a__b", [go])];
+  const [, name] = namesOf(fit(toTurn({ tools })).turn);
+  assert.notEqual(name, "a__b__go");
+  const allowed = toTurn({ tools, toolChoice: { type: "auto" }, allowedTools: ["a__b go"] });
+  assert.deepEqual(namesOf(fit(allowed).turn), [name]);
 });
 
 test("whatever tools are called, each name is valid for a chat server, unique and can be mapped back", () => {

@@ -10,6 +10,7 @@ const weather: Tool = { type: "function", name: "weather", description: "Today's
 const clock: Tool = { type: "function", name: "clock" };
 const hosted: Tool = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } };
 const asked: Item = { type: "message", role: "user", content: "hi" };
+const native = { dialect: "responses", fields: {} } as const;
 
 function toGroup(name: string, tools: readonly Tool[], description?: string): Tool {
   const extra = { dialect: "responses", fields: { type: "namespace", name } } as const;
@@ -54,8 +55,8 @@ function fit(turn: Turn, ...speaks: Dialect[]) {
 }
 
 test("tools of items are offered with those of the request, and the items themselves are omitted silently", () => {
-  const turn = toTurn({ tools: [weather] }, [bring(clock, toGroup("n", [clock])), asked, called, found(hosted)]);
-  const { turn: adapted, remarks } = fit(turn, "chat");
+  const items = [bring(clock, toGroup("n", [clock])), asked, called, found(hosted)];
+  const { turn: adapted, remarks } = fit(toTurn({ tools: [weather], native }, items), "chat");
   assert.deepEqual(adapted.settings.tools, [weather, clock, { ...clock, name: "n__clock", description: undefined }]);
   assert.deepEqual(adapted.items[0], asked);
   assert.deepEqual(remarks, [{ type: "left-out", what: "tool web_search" }]);
@@ -76,7 +77,7 @@ test("of several definitions of a name the newest is offered, in the position of
 
 test("a group that comes in parts includes all of them, each tool with its newest definition", () => {
   const newer: Tool = { ...weather, description: "Tomorrow's." };
-  const parts = [toGroup("n", [weather], "All."), toGroup("n", [clock, newer])];
+  const parts = [toGroup("n", [weather], "Some."), toGroup("n", [clock], "All."), toGroup("n", [newer])];
   const { settings } = fit(toTurn({}, [bring(...parts), asked])).turn;
   assert.deepEqual(settings.tools, [
     { ...newer, name: "n__weather", description: "All.\n\nTomorrow's." },
@@ -86,7 +87,7 @@ test("a group that comes in parts includes all of them, each tool with its newes
 
 test("a function with the name of a hosted tool's type is a different tool", () => {
   const own: Tool = { type: "function", name: "web_search" };
-  const { turn, remarks } = fit(toTurn({ tools: [own] }, [bring(hosted), asked]));
+  const { turn, remarks } = fit(toTurn({ tools: [own] }, [bring(hosted), bring(hosted), asked]));
   assert.deepEqual(turn.settings.tools, [own]);
   assert.deepEqual(remarks, [{ type: "left-out", what: "tool web_search" }]);
 });
@@ -94,15 +95,15 @@ test("a function with the name of a hosted tool's type is a different tool", () 
 test("a choice may name a tool of an item, and the allowed tools apply to it", () => {
   const items = [bring(clock, toGroup("n", [weather])), asked];
   const choose = (toolChoice: ToolChoice, allowedTools?: readonly string[]) =>
-    fit(toTurn({ tools: [weather], toolChoice, allowedTools }, items)).turn.settings;
+    fit(toTurn({ tools: [weather], toolChoice, allowedTools, native }, items)).turn.settings;
   assert.deepEqual(choose({ type: "tool", name: "n weather" }).toolChoice, { type: "tool", name: "n__weather" });
   const allowed = choose({ type: "required" }, ["clock"]);
   assert.deepEqual([allowed.tools, allowed.toolChoice], [[clock], { type: "required" }]);
 });
 
 test("a caller that continues in another dialect is not offered tools that it does not know", () => {
-  const native = { dialect: "chat", fields: { tools: [{ function: { name: "weather" } }] } } as const;
-  const { turn } = fit(toTurn({ tools: [weather], native }, [bring(clock), asked]), "chat");
+  const chat = { dialect: "chat", fields: { tools: [{ function: { name: "weather" } }] } } as const;
+  const { turn } = fit(toTurn({ tools: [weather], native: chat }, [bring(clock), asked]), "chat");
   assert.deepEqual(turn.settings.tools, [weather]);
 });
 

@@ -47,7 +47,7 @@ test("an exact model name takes precedence over a prefix, and a longer prefix ov
   assert.equal(await ask(route, "gpt-4"), "b:gpt-4");
   assert.equal(await ask(route, "gpt-5-mini"), "c:gpt-5-mini");
   assert.equal(await ask(route, "gpt-5-nano"), "d:gpt-5-nano");
-  assert.equal(await ask(route, "other"), "e:other");
+  assert.equal(await ask(route, "gpt"), "e:gpt");
 });
 
 test("a model not in the operator's table goes to the lane that lists it, otherwise to the default", async () => {
@@ -62,7 +62,7 @@ test("a model not in the operator's table goes to the lane that lists it, otherw
 test("the default lane takes precedence for a model that it shares with another", async () => {
   const models = createModelNames({ model: "m" });
   const lanes = [lane("a", {}, { models }), lane("b", {}, { models })];
-  assert.equal(await ask(open(lanes, { defaultLane: "b" }), "m"), "b:m");
+  for (const defaultLane of ["a", "b"]) assert.equal(await ask(open(lanes, { defaultLane }), "m"), `${defaultLane}:m`);
 });
 
 test("a lane that is missing or defined twice is reported when the route is created", () => {
@@ -94,6 +94,7 @@ test("the default lane uses its own name as a model where no other is known", as
   assert.deepEqual(await open([lane("agent", {}, { models: chosen })]).models(), ["real"]);
   assert.deepEqual(await open([lane("agent")], { byModel: { house: "agent" } }).models(), ["house"]);
   assert.deepEqual(await open([lane("agent"), lane("b")], { byModel: { "a*": "b" } }).models(), []);
+  assert.deepEqual(await open([lane("agent"), lane("b")], { byModel: { "b*": "b" } }).models(), ["agent"]);
   assert.deepEqual(await open([lane("agent", { models: async () => [] })]).models(), [], "it reports that it has none");
 });
 

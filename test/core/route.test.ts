@@ -51,6 +51,7 @@ test("a lane is retried as often as configured, and no more", async () => {
 test("the delays of retries never exceed the configured maximum in total", async () => {
   const acts = Array.from({ length: 4 }, () => ({ fail: failure("adapter_error") }));
   const opened = open([lane("main", acts, { retry: { times: 10, baseMs: 250 } })], 1);
+  opened.advance(10_000);
   await receive(opened);
   assert.deepEqual(opened.waits, [250, 500]);
 });
@@ -148,7 +149,7 @@ test("when every lane fails the caller gets the error of the first", async () =>
 test("when the caller should retry later it gets the shortest time", async () => {
   const opened = open([
     lane("main", [{ fail: failure("adapter_rate_limit", 30) }], { fallback: ["second", "third", "fourth"] }),
-    lane("second", [{ fail: failure("adapter_error") }]),
+    lane("second", [{ fail: failure("adapter_error", 1) }]),
     lane("third", [{ fail: failure("adapter_rate_limit", 7) }]),
     lane("fourth", [{ fail: failure("adapter_rate_limit", 9) }]),
   ]);
@@ -213,13 +214,10 @@ test("what is about the answer does not count as its first word, and is emitted 
 });
 
 test("an answer without content is an answer", async () => {
-  const main = lane("main", [{}], { fallback: ["second"] });
-  assert.deepEqual(await receive(open([main, lane("second", [])])), {
-    words: [],
-    error: undefined,
-    tried: [],
-    remarks: [],
-  });
+  const main = lane("main", [{}, { say: [""] }], { fallback: ["second"] });
+  const opened = open([main, lane("second", [])]);
+  assert.deepEqual(await receive(opened), { words: [], error: undefined, tried: [], remarks: [] });
+  assert.deepEqual(await Array.fromAsync(opened.route.stream(toTurn(), new AbortController().signal)), []);
 });
 
 test("omissions are reported only for the lane that answers", async () => {
@@ -311,6 +309,9 @@ test("every kind of delta counts with its whole length", () => {
     { type: "tool-call", index: 0, name: "f", extra },
     { type: "tool-extra", index: 0, extra },
     { type: "tool-arguments", index: 0, text: long },
+    { type: "message-extra", extra },
+    { type: "reasoning-extra", extra },
+    { type: "notes", notes: { extra } },
     { type: "compaction", summary: long },
     { type: "other", extra },
   ];
