@@ -32,8 +32,7 @@ export function createScript(turnId: string, tell: Tell) {
         if (!answer.isOpen("message")) begin(emptyMessage(delta.extra));
         return answer.add(delta);
       case "annotation":
-        if (answer.isOpen("message")) answer.add(delta);
-        return;
+        return answer.add(delta);
       case "message-end":
         if (!answer.isOpen("message")) return;
         answer.add(delta);
