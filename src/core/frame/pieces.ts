@@ -154,7 +154,7 @@ function toSegments(texts: readonly Text[]): readonly Segment[] {
   return texts.flatMap(({ kind, part, text, logprobs, annotations = [] }) => {
     const whole = { kind, part, lengths: [text.length], logprobs: logprobs && [logprobs.length] };
     const notes = { kind: "annotation", part, lengths: annotations.map(() => 0) } as const;
-    return [...(text === "" ? [] : [whole]), ...(annotations.length === 0 ? [] : [notes])];
+    return text === "" ? [notes] : [whole, notes];
   });
 }
 
