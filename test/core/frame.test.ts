@@ -5,6 +5,7 @@ import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError, toGatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import { type Ending, failedTurn, frame } from "../../src/core/frame/frame.ts";
+import type { Extra } from "../../src/core/item.ts";
 import type { Answer } from "../../src/core/turn.ts";
 import { worked } from "../worked.ts";
 
@@ -149,10 +150,10 @@ test("interleaved inputs of custom tools are kept separate too", async () => {
     callId: `c${index}`,
     kind: "custom",
   });
-  const events = await collect([[custom(0), custom(1), args(0, "a"), args(1, "x"), args(0, "b")]]);
+  const events = await collect([[custom(0), args(0, "{}"), custom(1), args(1, "x"), args(0, "b")]]);
   assert.deepEqual(
     answerOf(events).items.map((item) => item.type === "tool-call" && item.arguments),
-    ["ab", "x"],
+    ["{}b", "x"],
   );
 });
 
@@ -176,14 +177,19 @@ test("a call without arguments emits an empty object before its end, unless it i
   }
 });
 
-test("arguments for a call that is not open fail the turn instead of being lost", async () => {
-  const events = await collect([[{ type: "text", text: "Hm" }], [args(3, "{}")]]);
-  assert.equal(answerOf(events).error?.code, "adapter_protocol");
+test("arguments for a call that is not open fail the turn instead of being lost, unless they are blank", async () => {
+  for (const open of [{ type: "text", text: "Hm" } as const, call(0, "f")]) {
+    const events = await collect([[open], [args(3, "{}")]]);
+    assert.equal(answerOf(events).error?.code, "adapter_protocol");
+  }
   const late = await collect([
     [call(3, "f"), args(3, "{")],
     [{ type: "text", text: "Hm" }, args(3, "}")],
   ]);
   assert.equal(answerOf(late).error?.code, "adapter_protocol");
+  const extra = { dialect: "chat", fields: { one: 1 } } as const;
+  const blank = await collect([[{ type: "text", text: "Hm" }, args(3, " "), { type: "tool-extra", index: 3, extra }]]);
+  assert.equal(answerOf(blank).status, "completed");
 });
 
 test("the index of a finished call may be reused for another one", async () => {
@@ -255,8 +261,8 @@ test("an answer that stopped for tool calls but has none counts as stopped", asy
   assert.equal(answerOf(events).finish, "stop");
 });
 
-test("a failure before the first delta is thrown", async () => {
-  const ending = createEnding();
+test("a failure before the first delta is thrown, and there is no answer to abandon", async () => {
+  const ending = Object.assign(createEnding(), { abandon: () => assert.fail("there is no answer") });
   await assert.rejects(collect([], new GatewayError("adapter_error", "no"), ending), { code: "adapter_error" });
   assert.equal(ending.left, 1);
 });
@@ -272,6 +278,12 @@ test("a failure after the first delta closes what is open and ends the turn as f
   assert.equal(answerOf(events).status, "failed");
   assert.equal(answerOf(events).error?.message, "broke");
   assert.deepEqual(settled, []);
+});
+
+test("a failure drops the calls that were still waiting for the one before them", async () => {
+  const events = await collect([[call(0, "first", "a"), args(0, "{"), call(1, "second")]], new Error("broken"));
+  const { items, brokenOff } = answerOf(events);
+  assert.deepEqual([items.map((item) => item.type === "tool-call" && item.callId), brokenOff], [["a"], 0]);
 });
 
 test("an answer that cannot be stored ends as failed, never as a false success", async () => {
@@ -456,9 +468,10 @@ test("an annotation belongs to the text before it; one without a text is dropped
   const note = (url: string): Delta => ({ type: "annotation", annotation: { type: "url_citation", fields: { url } } });
   const events = await collect([
     [note("lost"), { type: "text", text: "Hi" }, note("a")],
-    [{ type: "text", text: "!" }, note("b")],
+    [{ type: "text", text: "!" }, note("b"), call(0, "f"), note("lost")],
   ]);
-  const [message] = answerOf(events).items;
+  const [message, called] = answerOf(events).items;
+  assert.equal(called?.type === "tool-call" && called.arguments, "{}");
   assert.ok(message?.type === "message" && typeof message.content !== "string");
   const annotations = ["a", "b"].map((url) => ({ type: "url_citation", fields: { url } }));
   assert.deepEqual(message.content, [{ type: "text", text: "Hi!", annotations }]);
@@ -499,7 +512,7 @@ test("a dialect's extras of a message are emitted with its start, and kept even 
   }
 });
 
-test("a seal ends its reasoning, so two reasoning items have a seal each", async () => {
+test("a seal ends its reasoning, so each reasoning item has its own, even one that shows no text", async () => {
   const events = await collect([
     [
       { type: "reasoning", text: "Hm." },
@@ -508,12 +521,13 @@ test("a seal ends its reasoning, so two reasoning items have a seal each", async
     [
       { type: "reasoning", text: "Well." },
       { type: "reasoning-seal", encrypted: "two" },
+      { type: "reasoning-seal", encrypted: "three" },
     ],
   ]);
   const seals = events.flatMap((event) =>
     event.type === "item-end" && event.item.type === "reasoning" ? [event.item.encrypted] : [],
   );
-  assert.deepEqual(seals, ["one", "two"]);
+  assert.deepEqual(seals, ["one", "two", "three"]);
 });
 
 test("what signs reasoning is kept only with the whole of it", async () => {
@@ -527,6 +541,31 @@ test("what signs reasoning is kept only with the whole of it", async () => {
   const cutOff = await collect([[...begun, { type: "finish", reason: "length" }]]);
   assert.deepEqual(answerOf(cutOff).items, [reasoning]);
   assert.deepEqual(answerOf(await collect([begun], new Error("broken"))).items, [reasoning]);
+});
+
+test("what signs reasoning without a text is an item of its own, after an answer that it follows", async () => {
+  const extra = { dialect: "chat", fields: { reasoning_details: [{ text: "Hm" }] } } as const;
+  const signed = { type: "reasoning", summary: [], text: "", extra };
+  const said = { type: "message", role: "assistant", content: "Hi" };
+  const text: Delta = { type: "text", text: "Hi" };
+  const signature: Delta = { type: "reasoning-extra", extra };
+  assert.deepEqual(answerOf(await collect([[signature, text]])).items, [signed, said]);
+  assert.deepEqual(answerOf(await collect([[text, signature]])).items, [said, signed]);
+  assert.deepEqual(answerOf(await collect([[text, signature, { type: "finish", reason: "length" }]])).items, [said]);
+});
+
+test("what an adapter says about itself adds up, and of each field the last value counts", async () => {
+  const extra = (fields: Extra["fields"]): Extra => ({ dialect: "chat", fields });
+  const events = await collect([
+    [{ type: "notes", notes: { fingerprint: "fp_1", extra: extra({ one: 1, two: 1 }) } }],
+    [{ type: "notes", notes: { serviceTier: "flex", extra: extra({ two: 2 }) } }],
+    [{ type: "notes", notes: { serviceTier: "default" } }],
+  ]);
+  assert.deepEqual(answerOf(events).notes, {
+    fingerprint: "fp_1",
+    serviceTier: "default",
+    extra: extra({ one: 1, two: 2 }),
+  });
 });
 
 test("twenty thousand parallel calls are emitted in seconds, not in minutes", async () => {

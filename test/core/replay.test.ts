@@ -10,7 +10,15 @@ import { frame } from "../../src/core/frame/frame.ts";
 import { createStreamTracker } from "../../src/core/frame/stream-tracker.ts";
 import { createPiecesRecorder, maxPieces } from "../../src/core/frame/pieces.ts";
 import { toUnthreadedTurn } from "../../src/core/turn-record.ts";
-import { interrupted, isExact, replayTurn, sizeOfReplay, toAbout, toAnswer } from "../../src/core/frame/replay.ts";
+import {
+  interrupted,
+  isExact,
+  replayInBatches,
+  replayTurn,
+  sizeOfReplay,
+  toAbout,
+  toAnswer,
+} from "../../src/core/frame/replay.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
 import { about } from "../protocols/script.ts";
 import { batches } from "../protocols/deltas.ts";
@@ -68,7 +76,8 @@ suite("a replayed turn", () => {
   });
 
   test("is the same when it failed midway", async () => {
-    const failure = new GatewayError("adapter_timeout", "Nothing came.", { param: "model", wireCode: "slow" });
+    const details = { param: "model", wireCode: "slow", retryAfterSeconds: 7 };
+    const failure = new GatewayError("adapter_timeout", "Nothing came.", details);
     const { events, turn } = await tell(
       [[{ type: "text", text: "Half a" }], [{ type: "text", text: " word" }]],
       failure,
@@ -78,6 +87,7 @@ suite("a replayed turn", () => {
     assert.equal(error?.status, 504);
     assert.equal(error?.wireCode, "slow");
     assert.equal(error?.param, "model");
+    assert.equal(error?.retryAfterSeconds, 7);
   });
 
   test("carries the log probabilities of each piece", async () => {
@@ -104,7 +114,8 @@ suite("a replayed turn", () => {
 
   test("has a message's extras at its start if they were known then, otherwise at its end", async () => {
     const extra = { dialect: "responses", fields: { phase: "commentary" } } as const;
-    const early = await tell([[{ type: "text", text: "Hi", extra }], [{ type: "message-end" }]]);
+    const other = { dialect: "responses", fields: { phase: "final_answer" } } as const;
+    const early = await tell([[{ type: "text", text: "Hi", extra }], [{ type: "message-end", extra: other }]]);
     assert.deepEqual(plain([...replayTurn(early.turn)]), plain(early.events));
     const late = await tell([[{ type: "text", text: "Hi" }], [{ type: "message-end", extra }]]);
     assert.deepEqual(plain([...replayTurn(late.turn)]), plain(late.events));
@@ -155,6 +166,14 @@ suite("a replayed turn", () => {
     assert.ok(sizeOfReplay({ ...turn, told }) >= sizeOfReplay(turn) + 900);
   });
 
+  test("comes in batches of few events, however short they are", async () => {
+    const { turn } = await tell([Array.from({ length: 996 }, () => ({ type: "text", text: "a" }))]);
+    const sizes = (await Array.fromAsync(replayInBatches(turn))).map(({ length }) => length);
+    assert.deepEqual(sizes, [500, 500]);
+    const rest = (await Array.fromAsync(replayInBatches(turn, 400))).map(({ length }) => length);
+    assert.deepEqual(rest, [500, 100]);
+  });
+
   test("has one piece per part when the pieces are no longer stored", async () => {
     const { turn } = await tell([[{ type: "text", text: "Good" }], [{ type: "text", text: " day" }]]);
     const events = [...replayTurn({ ...turn, told: turn.told && { ...turn.told, pieces: undefined } })];
@@ -201,6 +220,13 @@ suite("a replayed turn", () => {
     assert.ok(recorder.toPieces() === undefined);
   });
 
+  test("has said the same before its first word, even of a session that does not exist", async () => {
+    const { turn } = await tell([[{ type: "text", text: "Hi" }]]);
+    const begun = { session: "conv_2", omittedItems: 2, truncation: "auto" } as const;
+    const told = turn.told && { ...turn.told, ...begun };
+    assert.deepEqual(toAbout({ ...turn, session: undefined, told }), { ...about, ...begun });
+  });
+
   test("that was left running has failed as interrupted", async () => {
     const { turn } = await tell([[{ type: "text", text: "Hi" }]]);
     const answer = toAnswer({ ...turn, status: "running", output: [] });
@@ -214,10 +240,13 @@ suite("a replayed turn", () => {
     assert.deepEqual(toAbout(turn), about);
     assert.deepEqual(toAbout(old), { ...about, history: undefined, contextItems: undefined });
     assert.equal(toAnswer(old).finish, "stop");
+    assert.equal(toAnswer(old).brokenOff, undefined);
     assert.equal(toAnswer({ ...old, status: "incomplete" }).finish, "length");
     assert.equal(toAnswer({ ...old, status: "incomplete" }).brokenOff, 0);
     const sealed = { type: "reasoning", summary: [], text: "", encrypted: "seal" } as const;
-    assert.equal(toAnswer({ ...old, status: "incomplete", output: [sealed] }).brokenOff, undefined);
+    const outputs = [sealed, { ...sealed, encrypted: undefined }].map((last) => [...old.output, last]);
+    const ends = outputs.map((output) => toAnswer({ ...old, status: "incomplete", output }).brokenOff);
+    assert.deepEqual(ends, [undefined, 1]);
     assert.equal([...replayTurn(old)].at(-1)?.type, "turn-end");
   });
 });
@@ -237,7 +266,8 @@ suite("a turn that was followed on another gateway and interrupted", () => {
         for (const event of JSON.parse(JSON.stringify(events.slice(0, -closing)))) tracker.accept([event]);
         assert.equal(tracker.count, events.length - closing);
         const own = { ...end, answer: { ...end.answer, pieces: undefined } };
-        assert.deepEqual(plain(tracker.finish(end.answer)), plain([...events.slice(-closing, -1), own]));
+        const stored = { ...end.answer, items: [], places: [1], brokenOff: undefined };
+        assert.deepEqual(plain(tracker.finish(stored)), plain([...events.slice(-closing, -1), own]));
       }),
       { numRuns: 300 },
     );
