@@ -3,10 +3,10 @@ export function makeOnce<Value>(make: () => Promise<Value>): () => Promise<Value
   let made: Promise<Value> | undefined;
   return () => {
     if (made !== undefined) return made;
-    const making = make();
-    making.catch(() => {
-      if (made === making) made = undefined;
+    made = make();
+    made.catch(() => {
+      made = undefined;
     });
-    return (made = making);
+    return made;
   };
 }
