@@ -219,6 +219,11 @@ suite("the token count of a request", () => {
     assert.deepEqual(await count({ items: [user("a"), user("b")] }), { tokens: 200, isExact: true });
   });
 
+  test("is refused for more items than a turn may have", async () => {
+    const items = Array.from({ length: 5_000 }, () => user("a"));
+    await assert.rejects(createScene(model).count({ items }), { code: "too_many_messages" });
+  });
+
   test("is estimated while the adapter's server is down, but what the server says of the request or of our key is told", async () => {
     const fail = (code: ErrorCode) => {
       const counting = { countTokens: () => Promise.reject(new GatewayError(code, "No.")) };

@@ -338,10 +338,11 @@ test("counting tokens starts no session that others would continue", async () =>
   assert.notEqual((await talk({}, { hint: "user:u" })).reply.about.session, first);
 });
 
-test("a turn that fails when it is placed lets the next one proceed", async () => {
-  const { talk } = createScene();
+test("a turn that fails when it is placed lets the next one proceed, and the gateway close", async () => {
+  const { talk, gateway } = createScene();
   await assert.rejects(talk({ items: [output("nope")] }, { hint: "user:u" }));
   await talk({ items: [user("one")] }, { hint: "user:u" });
+  await gateway.close(new Promise(() => {}));
 });
 
 test("nothing is stored if the caller disconnects at the last moment", async () => {
@@ -358,10 +359,28 @@ test("nothing is stored if the caller disconnects at the last moment", async () 
 
 test("a turn whose session has moved on meanwhile fails and is not stored", async () => {
   const store = createMemoryStore();
-  const moved: SessionStore = { ...store, commit: async () => false };
-  const { talk } = createScene(reply, moved);
-  const { answer } = await talk({ items: [user("one")] }, { hint: "user:u" });
-  assert.equal(answer.error?.code, "session_busy");
+  let hasMoved = false;
+  const commit: SessionStore["commit"] = async (turns) => !hasMoved && store.commit(turns);
+  const { talk } = createScene(reply, { ...store, commit });
+  const { about } = (await talk({}, { hint: "user:u" })).reply;
+  hasMoved = true;
+  for (const [continued, hint] of [
+    [{}, "user:u"],
+    [{ previousId: about.id }],
+    [{ conversationId: about.session }],
+  ] as const) {
+    const { error } = (await talk(continued, { hint })).answer;
+    assert.deepEqual([error?.code, error?.retryAfterSeconds], ["session_busy", 1]);
+  }
+});
+
+test("what a running turn continues is in use until the turn is over", async () => {
+  const { ask, talk, gateway } = createScene();
+  const { about } = (await talk({ keep: "yes" })).reply;
+  const running = await ask({ previousId: about.id, keep: "yes" });
+  assert.deepEqual([about.session, [...gateway.inUse()]], [undefined, [about.id]]);
+  await listen(running);
+  assert.deepEqual([...gateway.inUse()], []);
 });
 
 test("a turn whose implicit session was deleted meanwhile can be sent again", async () => {

@@ -16,7 +16,7 @@ test("what is kept never takes more than the limit: those that came first stay",
 });
 
 test("a value replaces the one before and frees its room, even if there is none for it", () => {
-  const { kept } = start(100);
+  const { kept, pass } = start(100);
   for (let value = 0; value < 100; value += 1) kept.set("same", value, 60);
   assert.deepEqual([kept.hasRoom(40), kept.hasRoom(41)], [true, false]);
   kept.set("other", 1, 40);
@@ -26,6 +26,10 @@ test("a value replaces the one before and frees its room, even if there is none 
   kept.delete("other");
   kept.set("same", 2, 100);
   assert.deepEqual([kept.get("same"), kept.get("other")], [2, undefined]);
+  pass();
+  kept.set("other", 2, 1);
+  kept.set("same", 3, 100);
+  assert.deepEqual([kept.get("same"), kept.get("other")], [3, undefined]);
 });
 
 test("what has been idle makes room, the idlest first and no more than needed; what has not stays", () => {
