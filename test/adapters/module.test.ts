@@ -184,7 +184,7 @@ for (const [what, text, expected] of [
     /speaks must be a list/,
   ],
   ["a member that is not a function", `export default { async *stream() {}, close: 5 };`, /close must be a function/],
-  ["a top-level await", `await 0; export default {};`, /has a top-level await/],
+  ["a top-level await", `await 0; export default {};`, /has a top-level await\. Move that into stream\.$/],
 ] as const) {
   test(`a file with ${what} is reported when the gateway starts`, (context) => {
     const path = write(context, "broken.ts", text);

@@ -40,7 +40,7 @@ function load(file: string): unknown {
   } catch (cause) {
     const why =
       codeOf(cause) === "ERR_REQUIRE_ASYNC_MODULE"
-        ? "it, or something it imports, has a top-level await. Move that into the exported function or into stream."
+        ? "it, or something it imports, has a top-level await. Move that into stream."
         : (describeCommonJs(cause) ?? describe(cause));
     throw new Error(`${file} cannot be loaded: ${why}`, { cause });
   }
