@@ -48,7 +48,11 @@ export const upstreamCodes = [
 ] as const satisfies readonly ErrorCode[];
 
 /** The codes that an operator's own program or module may report; only the gateway itself reports others. */
-export const reportableCodes = [...upstreamCodes, "unsupported_parameter"] as const satisfies readonly ErrorCode[];
+export const reportableCodes = [
+  ...upstreamCodes,
+  "unsupported_parameter",
+  "context_length_exceeded",
+] as const satisfies readonly ErrorCode[];
 
 /** How long to wait, as they say, rounded up: HTTP has whole seconds, and nobody may come back early. */
 export function toWholeSeconds(seconds: unknown): number | undefined {

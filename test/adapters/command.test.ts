@@ -145,6 +145,8 @@ test("a program may report why it fails, and when to retry", async () => {
   assert.deepEqual([failure.code, failure.message, failure.retryAfterSeconds], ["adapter_rate_limit", "Busy.", 7]);
   const later = await failureOf(answerOf(`echo '${line.replace("7", "7.5")}'`));
   assert.deepEqual([later.code, later.retryAfterSeconds], ["adapter_rate_limit", 8]);
+  const long = `{"type":"error","code":"context_length_exceeded","message":"It is too long."}`;
+  assert.equal((await failureOf(answerOf(`echo '${long}'`))).wireCode, "context_length_exceeded");
   const never = await failureOf(answerOf(`echo '${line.replace("7", "-7")}'`));
   assert.equal(never.code, "adapter_protocol");
 });
