@@ -50,7 +50,7 @@ export const start: Command = {
         let next = await open(changed, terminal, runtime);
         if (next === undefined) {
           // What opened once likely opens again.
-          next = await open(gateway.settings, terminal, runtime);
+          next = await open(asOpened(gateway.settings), terminal, runtime);
           if (next === undefined) return 1;
           terminal.complain("The gateway continues with its old configuration.");
         }
@@ -118,6 +118,12 @@ async function open(settings: Settings, terminal: Terminal, runtime: Runtime): P
 
 function storeNewToken({ config, generatedToken }: Settings): void {
   if (generatedToken?.isNew) storeToken(config.dataDir, generatedToken.token);
+}
+
+/** The settings without a token to store: theirs is stored, unless it was rotated since. */
+function asOpened(settings: Settings): Settings {
+  const { generatedToken } = settings;
+  return generatedToken === undefined ? settings : { ...settings, generatedToken: { ...generatedToken, isNew: false } };
 }
 
 /** The same gateway with other settings or, if it cannot have them, with the old ones and the reason printed. */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import test, { after } from "node:test";
 import type { Runtime, Running } from "../../src/cli/runtime.ts";
 import { run } from "../../src/cli/main.ts";
@@ -562,6 +562,26 @@ test("If the token's file was deleted, a reload generates another token and stor
   assert.notEqual(readFileSync(file, "utf8"), first);
   send("SIGTERM");
   assert.equal(await ended, 0);
+});
+
+test("A token that was rotated stays so if the gateway can restart only with the previous configuration.", async () => {
+  const here = { folder: mkdtempSync(join(folder, "rotated-")) };
+  const { terminal, signals, printed, complaintsReached } = createScreen();
+  const runtime = createRuntime(async ({ file }) => {
+    if (file !== undefined) throw new Error("the port is in use");
+    return { address: "http://127.0.0.1:8600", close: async () => {} };
+  });
+  const ended = run(["start"], { ...terminal, ...here }, runtime);
+  const send = await signals;
+  assert.equal(await run(["token", "rotate"], { ...terminal, ...here }), 0);
+  const rotated = readFileSync(join(here.folder, ".portico/token"), "utf8");
+  writeSettings(join(relative(folder, here.folder), "portico.json"), { port: 8601 });
+  send("SIGHUP");
+  await complaintsReached(2);
+  assert.equal(readFileSync(join(here.folder, ".portico/token"), "utf8"), rotated);
+  send("SIGTERM");
+  assert.equal(await ended, 0);
+  assert.equal(printed.filter((line) => line.includes("shown only now")).length, 2, "each token is shown once");
 });
 
 test("A start that cannot store its token closes the gateway again, and says why.", async () => {
