@@ -95,6 +95,8 @@ test("an upgrade may be written in any case, and its answer has the id of the re
   );
   const [answer] = (await once(socket, "data")) as [Buffer];
   assert.match(String(answer), /^HTTP\/1\.1 101 .*^x-request-id: req_/ms);
+  // The gateway would wait for its close frame.
+  socket.destroy();
 });
 
 test("a connection that breaks before its upgrade is answered is closed", () => {
@@ -405,6 +407,8 @@ test("a client that has not read what was sent gets no answer to its pings", asy
   client.send("{");
   assert.equal((await client.next()).error?.code, "invalid_json");
   assert.equal(pongs, 0);
+  // The gateway would wait for it to read.
+  client.socket.terminate();
 });
 
 test("a response that exceeds the drain timeout is cancelled, and its client is told", async (context) => {
