@@ -53,6 +53,13 @@ test("an adapter without tool groups gets each function separately, with the gro
   assert.deepEqual([turn.settings.toolChoice, remarks], [{ type: "auto" }, []]);
 });
 
+test("a search in a group, as an archive may have it, is a function to an adapter that knows neither", () => {
+  const items = [
+    { type: "tool-call", kind: "search", callId: "c", name: "find", group: "n", arguments: "{}" },
+  ] as const;
+  assert.deepEqual(fit(toTurn({}, items), "chat").turn.items, [callOf("n__find")]);
+});
+
 test("an adapter with tool groups gets them and their calls unchanged", () => {
   const turn = toTurn({ tools: [browser] }, [callOf("look", "browser")]);
   assert.deepEqual(fit(turn, "responses"), { turn, restore: undefined, remarks: [] });

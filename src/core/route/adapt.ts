@@ -81,10 +81,11 @@ function carriesOnly({ role, content, extra }: Message, speaks: Speaks): boolean
   return content === "" && role === "assistant" && extra !== undefined && !speaks(extra.dialect);
 }
 
-/** A search becomes a function; any other call is one of a group, and gets the name made of both. */
+/** A search becomes a function, and a call of a group gets the name made of both; an archive may have a call that is both. */
 function adaptCall({ group, ...call }: ToolCall, names: JoinedNames | undefined): ToolCall {
-  if (group === undefined || names === undefined) return { ...call, kind: "function" };
-  return { ...call, name: names.join(group, call.name) };
+  const kind = call.kind === "search" ? "function" : call.kind;
+  const name = group === undefined || names === undefined ? call.name : names.join(group, call.name);
+  return { ...call, kind, name };
 }
 
 function adaptOutput({ type, callId, tools = [] }: ToolOutput, names: JoinedNames | undefined): ToolOutput {
