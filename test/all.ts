@@ -11,12 +11,12 @@ import { makeFolderInMemory } from "./in-memory.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const separate = /^test\/(sessions\/property|whole\/(background|crash))/;
-const inner = /^test\/(core|protocols|stores)\//;
+const stores = /^test\/stores\//;
 const outer = /^test\/((adapters|cli|config|http)\/|sdk)/;
 
 const files = globSync("test/**/*.test.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/"));
 const { apart = [], ...shared } = Object.groupBy(files.toSorted(), (file) =>
-  separate.test(file) ? "apart" : inner.test(file) ? "inner" : outer.test(file) ? "outer" : "whole",
+  separate.test(file) ? "apart" : stores.test(file) ? "stores" : outer.test(file) ? "outer" : "rest",
 );
 
 const temporary = process.env["TMPDIR"] ?? makeFolderInMemory();
