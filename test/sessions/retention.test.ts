@@ -337,6 +337,16 @@ suite("a conversation that the model finds too long", () => {
     for (const word of words) assert.deepEqual((await ask([user(word)])).seen.at(-1), user(word));
   });
 
+  test("is never sent beyond its configured window, even if its newest message was too long before", async () => {
+    const { ask, turns } = open({ takes: 80, contextWindow: 160 });
+    for (const word of words) await ask([user(word)]);
+    await assert.rejects(ask([user("x".repeat(130))]), { code: "adapter_bad_request" });
+    assert.ok(turns.every(({ items }) => tokensOf(items) <= 160));
+    const asked = turns.length;
+    await assert.rejects(ask([user("x".repeat(170))]), { code: "context_length_exceeded" });
+    assert.equal(turns.length, asked);
+  });
+
   test("is its caller's to shorten, if the caller has shown it all", async () => {
     const { ask, turns } = open({ takes: 120 });
     const long = [...talk(...words), user("now")];

@@ -42,9 +42,10 @@ export async function fitContext(
     throw tooLong(tokens, ask, `${shorter} set 'truncation' to 'auto', or send less.`);
   }
   const fitted = fitWindow(items, fixed, { tokens, reserve }, count);
-  if (fitted === undefined && tokens === known)
-    throw tooLong(tokens, ask, "Even its newest part is too long: send less.");
-  return fitted ?? items;
+  if (fitted !== undefined) return fitted;
+  if (tokens === known) throw tooLong(tokens, ask, "Even its newest part is too long: send less.");
+  // What was learnt is an estimate, so it may be taken all the same.
+  return fitContext({ adapter, tokenCounter }, ask, items, truncation);
 }
 
 /**
