@@ -63,6 +63,7 @@ suite("a conversation that is too long has the code that clients know", () => {
   ]) {
     test(`if a server says: ${message}`, () => {
       assert.equal(toRefusalError({ status: 400, message }, scrub).wireCode, "context_length_exceeded");
+      assert.equal(toReportedFailure({ message }, scrub).wireCode, "context_length_exceeded");
       assert.equal(toRefusalError({ status: 429, message }, scrub).wireCode, "adapter_rate_limit");
     });
   }

@@ -102,7 +102,8 @@ const credentials: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/(?<![\w-])(?:AIza|gsk_|hf_|ghp_)[\w-]{16,500}/g, "[secret]"],
 ];
 
-function codeOf({ status, code, type, body }: Refusal): ErrorCode {
+function codeOf(refusal: Refusal): ErrorCode {
+  const { status, code, type, body } = refusal;
   // An HTML page that calls the request or the key wrong is not from the API we talk to; but anyone on the way to it
   // may say that it is down or busy.
   if (isPage(body) && status !== undefined && status < 500 && !saidByAnyone.has(status)) return "adapter_protocol";
@@ -110,7 +111,9 @@ function codeOf({ status, code, type, body }: Refusal): ErrorCode {
   if (known !== undefined) return known;
   if (status !== undefined && status >= 500) return "adapter_error";
   const named = codeOfWord.get(code) ?? codeOfWord.get(type);
-  return named ?? (status !== undefined && status < 400 ? "adapter_protocol" : "adapter_error");
+  if (named !== undefined) return named;
+  if (isTooLong(refusal)) return "adapter_bad_request";
+  return status !== undefined && status < 400 ? "adapter_protocol" : "adapter_error";
 }
 
 const saidByAnyone: ReadonlySet<number> = new Set([408, 413, 429]);
