@@ -60,6 +60,12 @@ suite("a conversation that is too long has the code that clients know", () => {
     "prompt is too long: 210000 tokens > 200000 maximum",
     "Input is too long for requested model.",
     "too many tokens: total number of tokens in the prompt cannot exceed 4081",
+    "The decoder prompt (length 2136) is longer than the maximum model length of 2048.",
+    "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 13055>= n_ctx: 4096).",
+    "prompt too long; exceeded max context length by 9 tokens",
+    "the input length exceeds the context length",
+    "Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)",
+    "invalid params, context window exceeds limit (2013)",
   ]) {
     test(`if a server says: ${message}`, () => {
       assert.equal(toRefusalError({ status: 400, message }, scrub).wireCode, "context_length_exceeded");

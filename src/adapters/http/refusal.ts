@@ -161,8 +161,10 @@ function isTooLong({ type, message = "" }: Refusal): boolean {
 
 /** What servers say of a conversation that is longer than their model's context window. */
 const tooLong: readonly RegExp[] = [
-  /\b(maximum|available|model's) (context|prompt) (length|size)\b/i,
-  /\bexceeds? (the )?context (limit|window)\b/i,
+  /\b(max|maximum|available|model's) (context|prompt|model) (length|size)\b/i,
+  /\b(exceeds?|greater than) (the )?context (length|limit|window)\b/i,
+  /\bcontext window exceeds limit\b/i,
+  /\bexceeded model token limit\b/i,
   /\bexceeds the maximum number of tokens\b/i,
   /\b(prompt|input) is too long\b/i,
   /\btoo many tokens:/i,
