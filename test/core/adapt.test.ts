@@ -104,16 +104,17 @@ test("settings that an item updates apply for an adapter that does not know the 
     extra: { dialect: "responses", fields },
     updates: { reasoningEffort: "low" },
   };
-  const effortOf = (asked: Dialect | undefined, speaks: Dialect): string | undefined => {
+  const effortOf = (asked: Dialect | undefined, ...speaks: readonly Dialect[]): string | undefined => {
     const native = asked && { dialect: asked, fields: {} };
     const items: Item[] = [update, { type: "message", role: "user", content: "hi" }];
-    const { turn, remarks } = fit(toTurn({ reasoningEffort: "high", temperature: 0, native }, items), speaks);
+    const { turn, remarks } = fit(toTurn({ reasoningEffort: "high", temperature: 0, native }, items), ...speaks);
     assert.deepEqual([turn.settings.temperature, remarks], [0, []]);
     return turn.settings.reasoningEffort;
   };
   assert.equal(effortOf("responses", "chat"), "low");
   assert.equal(effortOf(undefined, "chat"), "high");
   assert.equal(effortOf("chat", "chat"), "high");
+  assert.equal(effortOf("chat"), "high", "an adapter that speaks no dialect");
   assert.equal(effortOf("responses", "responses"), "high");
 });
 
