@@ -46,13 +46,7 @@ export function toRefusalError(refusal: Refusal, scrub: Scrub): GatewayError {
   const clean = (text: string | undefined, maxLength: number) => text && excerpt(text, maxLength, scrub);
   return new GatewayError(code, toMessage(code, refusal, clean(refusal.message, 2000) ?? ""), {
     param: clean(refusal.param, 200),
-    // A refusal of our own credentials is not the caller's `invalid_api_key`, and a wrong path is not the caller's either.
-    wireCode:
-      code === "adapter_refused" || isAboutPath(refusal)
-        ? undefined
-        : code === "adapter_bad_request" && isTooLong(refusal)
-          ? "context_length_exceeded"
-          : clean(refusal.code, 200),
+    wireCode: clean(wireCodeOf(code, refusal), 200),
     retryAfterSeconds: readRetryAfter(refusal, Date.now()),
     // An exhausted account has the status of a rate limit, but does not recover in a moment.
     isLasting: [refusal.code, refusal.type].includes("insufficient_quota"),
@@ -153,6 +147,13 @@ const codeOfWord: ReadonlyMap<string | undefined, ErrorCode> = new Map([
   ["timeout_error", "adapter_timeout"],
   ["timeout", "adapter_timeout"],
 ]);
+
+/** The server's own code, if it is meant for the caller. */
+function wireCodeOf(code: ErrorCode, refusal: Refusal): string | undefined {
+  // A refusal of our own credentials is not the caller's `invalid_api_key`, and a wrong path is not the caller's either.
+  if (code === "adapter_refused" || isAboutPath(refusal)) return undefined;
+  return code === "adapter_bad_request" && isTooLong(refusal) ? "context_length_exceeded" : refusal.code;
+}
 
 /** Few servers have the code for it; but agents shorten a conversation for this code alone, and so does the gateway. */
 function isTooLong({ type, message = "" }: Refusal): boolean {
