@@ -16,13 +16,13 @@ import { createRemoteTurns } from "./live/remote-turns.ts";
 import { createKeyed, type KeyedLimits } from "./live/keyed.ts";
 import { leaveOnReturn } from "./leaving.ts";
 import { createLiveTurns, type LiveTurnsLimits } from "./live/live-turns.ts";
-import { findContinued, findPlace, type Requester, showsPath } from "./place/place.ts";
+import { findContinued, findPlace, type Requester } from "./place/place.ts";
 import type { About, Remark, Tell } from "./ports.ts";
 import { createQueue, leaveAll, type Queue } from "./place/queue.ts";
 import { createThreads } from "./place/threads.ts";
 import { createRecall, type Recall } from "./live/recall.ts";
 import { createSettling, isNamed, type PlacedTurn } from "./settling.ts";
-import { createShortener } from "./window/shorten.ts";
+import { createShortener, isOursToShorten } from "./window/shorten.ts";
 import { checkSize, type SizeLimits } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
@@ -200,9 +200,8 @@ export function createGateway(parts: GatewayParts): Gateway {
       caller.stands?.();
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
-      // What a caller has shown itself, it can shorten itself; what we remember must not make its request fail.
-      const mayShorten = truncation === "auto" && (ask.truncation === "auto" || !showsPath(place));
-      const learnt = mayShorten ? shortener.windowOf(place.session?.id, ask.model) : undefined;
+      const isOurs = isOursToShorten(ask, place);
+      const learnt = isOurs ? shortener.windowOf(place.session?.id, ask.model) : undefined;
       const items = await fitContext(parts, ask, context, truncation, learnt);
       // A key means that the answer must be there for a repeated request; what the store has as running must end there.
       const isKept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
@@ -226,7 +225,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       const turn: PlacedTurn = { ask, caller, place, turnRecord, isStored, isBegun, leave, finish };
       if (isNamed(turn)) named.set(id, opened);
       const settling = createSettling(settlingParts, turn);
-      const events = frame(id, askAdapter(ask, caller, items, about, mayShorten), settling);
+      const events = frame(id, askAdapter(ask, caller, items, about, isOurs), settling);
       return { about, context, events: leaveOnReturn(events, settling.leaveEarly, finish) };
     } catch (thrown) {
       leave();
@@ -235,13 +234,13 @@ export function createGateway(parts: GatewayParts): Gateway {
     }
   }
 
-  /** What the adapter says; its remarks are added to `about`. */
+  /** What the adapter says; its remarks are added to `about`. `isOurs`: the conversation is ours to shorten. */
   function askAdapter(
     ask: Ask<Item>,
     { turnId: id, signal, trace }: Caller,
     items: readonly Item[],
     about: GrowingAbout,
-    mayShorten: boolean,
+    isOurs: boolean,
   ) {
     const { model, settings } = ask;
     // Nobody waits for a background answer as a whole, and a stream may take longer.
@@ -253,7 +252,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     };
     const stream = (asked: Turn) => adapter.stream(asked, signal, tell);
     if (ask.compacts === true) return summarise(turn, ask.itemsParam, stream);
-    if (!mayShorten) return stream(turn);
+    if (!isOurs) return stream(turn);
     return shortener.ask(turn, about.session, stream, ({ length }) => {
       about.omittedItems += about.contextItems - length;
       about.contextItems = length;

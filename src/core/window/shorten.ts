@@ -2,9 +2,16 @@
 import type { Delta } from "../delta.ts";
 import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
-import type { Turn } from "../turn.ts";
-import { fixedTexts, type FitParts, reserveOf } from "./fit.ts";
+import { type Place, showsPath } from "../place/place.ts";
+import type { Ask, Turn } from "../turn.ts";
+import { fixedTexts, type FitParts, reserveOf, truncationOf } from "./fit.ts";
 import { countItems, fitWindow } from "./window.ts";
+
+/** What a caller has shown itself, it can shorten itself; what we remember must not make its request fail. */
+export function isOursToShorten(ask: Pick<Ask<Item>, "truncation">, place: Place): boolean {
+  if (truncationOf(ask, place.by) === "disabled") return false;
+  return ask.truncation === "auto" || !showsPath(place);
+}
 
 export interface Shortener {
   /**
