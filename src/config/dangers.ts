@@ -5,6 +5,7 @@ import { isModel, isSecret, type Leaf, leavesOf, type Path } from "./path.ts";
 import type { PlacedFile } from "./places.ts";
 import { problem, type Problems } from "./problem.ts";
 import { tokensOf } from "./rules.ts";
+import type { AdapterShape } from "./schema/adapter.ts";
 
 type Gateway = PlacedFile["gateway"];
 
@@ -30,8 +31,20 @@ export function* findDangers(file: PlacedFile, now: Date): Problems {
   for (const [index, token] of http.tokens.entries()) {
     yield* judgeUse(http, token, ["gateway", "http", "tokens", index], now);
   }
+  yield* judgeReach(file.gateway);
   if (sessions.store === "memory:") {
     yield problem(["gateway", "sessions", "store"], "sessions are stored in memory and lost when the gateway stops");
+  }
+}
+
+/** Warns of an adapter that no request leads to. */
+function* judgeReach({ adapters, models, default_adapter }: Gateway): Problems {
+  const all = Object.entries(adapters) as [name: string, adapter: AdapterShape][];
+  const named = new Set([default_adapter, ...Object.values(models), ...all.flatMap(([, { fallback }]) => fallback)]);
+  for (const [name, { model, models: own }] of all) {
+    if (named.has(name) || model !== undefined || Object.keys(own).length > 0) continue;
+    const remedy = "name models for it in gateway.models, or its own 'model' or 'models'";
+    yield problem(["gateway", "adapters", name], `no model leads to it, so it is never asked; ${remedy}`);
   }
 }
 

@@ -293,6 +293,26 @@ test("Risky settings cause warnings.", async () => {
   );
 });
 
+test("An adapter that no model leads to causes a warning.", async () => {
+  const adapters = {
+    main: { type: "echo", fallback: ["spare"] },
+    spare: { type: "echo" },
+    chosen: { type: "echo" },
+    one: { type: "echo", model: "one" },
+    many: { type: "echo", models: { small: "s" } },
+    forgotten: { type: "echo" },
+  };
+  const file = withHttp({}, { adapters, default_adapter: "main", models: { "gpt-*": "chosen" } });
+  const { warnings } = await load(file);
+  assert.deepEqual(warnings, [
+    {
+      path: "gateway.adapters.forgotten",
+      message:
+        "no model leads to it, so it is never asked; name models for it in gateway.models, or its own 'model' or 'models'",
+    },
+  ]);
+});
+
 test("An address at which nothing listens causes no warning.", async () => {
   assert.deepEqual((await load(withHttp({ bind: "0.0.0.0" }))).warnings, []);
 });
