@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createChannel, type Talk } from "./channel.ts";
 import { loadConfig, type Loaded } from "./config/load.ts";
 import { closeGiven, withGiven } from "./given.ts";
-import type { Caller } from "./core/gateway.ts";
+import type { Caller, Gateway as WholeGateway } from "./core/gateway.ts";
 import { makeOnce } from "./core/lazy.ts";
 import { createIds } from "./ids.ts";
 import type { Message } from "./message.ts";
@@ -17,7 +17,7 @@ export { ConfigError, type Problem } from "./config/problem.ts";
 export type { Delta } from "./core/delta.ts";
 export { type ErrorCode, GatewayError } from "./core/errors.ts";
 export type { Event, OutputItem } from "./core/event.ts";
-export type { AskedKey, Caller, Gateway, Reply } from "./core/gateway.ts";
+export type { AskedKey, Caller, Reply } from "./core/gateway.ts";
 export type { Annotation, Content, Item, Part, Role } from "./core/item.ts";
 export type { Recalled } from "./core/live/recall.ts";
 export type { About, Adapter, Remark, Tell } from "./core/ports.ts";
@@ -29,8 +29,13 @@ export type { Message } from "./message.ts";
 export type { Surroundings } from "./portico.ts";
 export type { AdapterSettings, PorticoSettings } from "./settings.ts";
 
+/** Turns and what is kept of them, for what `talk` does not offer. */
+export type Gateway = Pick<WholeGateway, "answer" | "countTokens" | "conversations" | "recall" | "cancel" | "forget">;
+
 /** A running gateway. */
-export interface Portico extends Omit<Composed, "note" | "reload" | "close"> {
+export interface Portico extends Pick<Composed, "address" | "models"> {
+  /** For channels other than HTTP: turns in the same sessions. */
+  readonly gateway: Gateway;
   /** Answers a message from the program's own channel, in the sessions that HTTP clients share. */
   talk(message: Message): Promise<Talk>;
   /** The caller to pass to `gateway.answer` for what `talk` does not offer, such as tools, in the named session. */
@@ -60,7 +65,8 @@ export async function openPortico(
   async function read(written: PorticoSettings): Promise<Loaded> {
     const { settings: all, ...more } = withGiven(written, given);
     return loadConfig(
-      { file: join(folder, "portico.json"), text: JSON.stringify(all) },
+      // Not every program is type-checked.
+      { file: join(folder, "portico.json"), text: JSON.stringify(all) ?? "null" },
       {
         ...more,
         env,
@@ -71,24 +77,26 @@ export async function openPortico(
     );
   }
   let current = await read(settings);
-  const { note, ...portico } = await createPortico(current.config, surroundings);
+  const portico = await createPortico(current.config, surroundings);
+  const { address, gateway, models } = portico;
   const newId = createIds(surroundings.now ?? (() => new Date()));
   /** The list is fetched once: for every turn, it would cost a request to the model's server. */
-  const listModels = () =>
-    makeOnce(() => findModel(portico.models, "Name a model with the message, or configure one."));
+  const listModels = () => makeOnce(() => findModel(models, "Name a model with the message, or configure one."));
   let listed = listModels();
   let closing: Promise<void> | undefined;
 
   const channel = createChannel({
-    gateway: portico.gateway,
+    gateway,
     hints: () => current.config.sessions.hints,
     model: async () => current.exampleModel ?? listed(),
     newTurnId: () => newId("resp"),
-    ended: note,
+    ended: portico.note,
   });
 
   return {
-    ...portico,
+    address,
+    gateway,
+    models,
     talk: channel.talk,
     caller: channel.caller,
     async reload(others) {

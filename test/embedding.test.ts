@@ -180,6 +180,8 @@ suite("settings", () => {
     await assert.rejects(openPortico({ gatway: 1 }, quiet), { name: "ConfigError", message: /did you mean 'gateway'/ });
     // @ts-expect-error: a port is a number.
     await assert.rejects(openPortico({ gateway: { http: { port: "80" } } }, quiet), ConfigError);
+    // @ts-expect-error: an object is needed.
+    await assert.rejects(openPortico(undefined, quiet), { name: "ConfigError", message: /allowed: an object/ });
     // @ts-expect-error: there is no such level.
     await assert.rejects(openPortico({ gateway: { log: { level: "loud" } } }, quiet), ConfigError);
     // @ts-expect-error: a program needs its `argv`.
