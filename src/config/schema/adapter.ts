@@ -21,7 +21,7 @@ export const adapterKeys = {
   model: { type: "string", minLength: 1, description: "The model to ask, whatever name a caller sends." },
   models: byName(
     { type: "string", minLength: 1 },
-    "Names that callers may send, each with the adapter's own name for it.",
+    "Names that callers may send, each with the adapter's own name for it; other names are accepted too.",
   ),
   context_window: optionalInteger(
     "Tokens the model takes, question and answer together; longer conversations lose their middle.",
