@@ -1,6 +1,7 @@
 /** Translates the configuration into the settings of each part of a gateway. */
 import type { Config } from "./config/config.ts";
 import type { GatewayLimits } from "./core/gateway.ts";
+import { createModelSet } from "./core/route/models.ts";
 import { type Endpoint, toDigest, type Token } from "./http/auth.ts";
 import type { HttpSettings } from "./http/settings.ts";
 
@@ -25,7 +26,8 @@ export function toLimits({ http, sessions }: Config): GatewayLimits {
 export function toHttpSettings({ auth, http: { authToken, ...http }, sessions }: Config): HttpSettings {
   // If the endpoints have a token of their own, the general one does not open them.
   const general = toUnnamed(auth.token, authToken === undefined ? ["operator", ...endpoints] : ["operator"]);
-  return { ...http, tokens: [...general, ...toUnnamed(authToken, endpoints), ...http.tokens], hints: sessions.hints };
+  const named = http.tokens.map((token): Token => ({ ...token, models: token.models && createModelSet(token.models) }));
+  return { ...http, tokens: [...general, ...toUnnamed(authToken, endpoints), ...named], hints: sessions.hints };
 }
 
 const endpoints = ["chat", "responses"] as const;

@@ -57,13 +57,14 @@ export function hasListener({ endpoints }: HttpConfig): boolean {
 
 /** A named token, e.g. of one app: its name owns what is made with it. */
 function toNamedToken(shape: TokenShape) {
-  const { name, token = "", sha256, expiresAt, endpoints = endpointNames, history, limits } = shape;
+  const { name, token = "", sha256, expiresAt, endpoints = endpointNames, models, history, limits } = shape;
   // Not a Buffer, of which a program that embeds Portico may have no type.
   const digest: Uint8Array = sha256 === undefined ? hash("sha256", token, "buffer") : Buffer.from(sha256, "hex");
   return {
     owner: name,
     sha256: digest,
     opens: new Set(endpoints.map((key) => endpointsOf[key])),
+    models,
     expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt),
     alwaysResends: history === undefined ? undefined : history === "resent",
     rate: toRate(limits.requestsPerMinute, limits.burst),

@@ -30,7 +30,8 @@ export function isHidden(path: Path): boolean {
 }
 
 /** A model's name is no secret, whatever it looks like and whatever callers call it. */
-export function isModel([, section, , key]: Path): boolean {
+export function isModel([, section, name, key, within]: Path): boolean {
+  if (section === "http") return name === "tokens" && within === "models";
   return section === "adapters" && (key === "model" || key === "models");
 }
 

@@ -30,6 +30,7 @@ const codes = {
   missing_api_key: [401, "authentication_error"],
   invalid_api_key: [401, "authentication_error"],
   endpoint_not_allowed: [403, "permission_error"],
+  model_not_allowed: [403, "permission_error"],
   endpoint_disabled: [404, "invalid_request_error"],
   unknown_url: [404, "invalid_request_error"],
   not_found: [404, "invalid_request_error"],

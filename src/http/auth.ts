@@ -2,6 +2,9 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../core/errors.ts";
+import type { ModelSet } from "../core/route/models.ts";
+import type { Ask } from "../core/turn.ts";
+import { namedModels } from "../protocols/models.ts";
 import type { HttpLimits, HttpSettings, Rate } from "./settings.ts";
 
 /** What a token may open. */
@@ -12,6 +15,8 @@ export interface Token {
   readonly owner: string;
   readonly sha256: Uint8Array;
   readonly opens: ReadonlySet<Endpoint>;
+  /** The models that it may use; absent: all. */
+  readonly models?: ModelSet | undefined;
   readonly expiresAt?: Date | undefined;
   /** Its callers resend their history, whatever their session is known for; absent: as the gateway is set. */
   readonly alwaysResends?: boolean | undefined;
@@ -78,6 +83,20 @@ export function checkToken(wanted: readonly Endpoint[], token: Token, enabled: H
     "endpoint_disabled",
     `This endpoint is disabled. The operator can enable it with "gateway.http.endpoints.compat_${only}": true.`,
   );
+}
+
+/** Throws unless the token may use every model that a request names. */
+export function checkModels({ models }: Token, ask: Ask): void {
+  if (models === undefined) return;
+  for (const [param, model] of namedModels(ask)) {
+    if (models.has(model)) continue;
+    const allowed = models.names.map((name) => `'${name}'`).join(", ");
+    throw new GatewayError(
+      "model_not_allowed",
+      `This token may not use the model '${model}'. Name one that it may use: ${allowed}. The operator can allow more (gateway.http.tokens[].models).`,
+      { param },
+    );
+  }
 }
 
 export function opensAny({ opens }: Token, wanted: readonly Endpoint[]): boolean {

@@ -10,6 +10,7 @@ import { isObject } from "../protocols/fields.ts";
 import { readCompactRequest, writeCompaction } from "../protocols/responses/compaction.ts";
 import { readPageQuery, showsSeals, toItemPage } from "../protocols/responses/listing.ts";
 import { toTokenCount } from "../protocols/responses/object.ts";
+import { checkModels } from "./auth.ts";
 import { workOnBody } from "./body.ts";
 import { watchClient } from "./client.ts";
 import { checkRepeated } from "./held.ts";
@@ -69,10 +70,12 @@ export async function listInputItems(request: FastifyRequest): Promise<unknown> 
 
 /** `POST /v1/responses/input_tokens`: takes the body of a create request. */
 export async function countInputTokens(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const { terms, headers } = request;
-  const { owner, alwaysResends } = request.token;
+  const { terms, headers, token } = request;
+  const { owner, alwaysResends } = token;
   return workOnBody(reply, async (body, signal) => {
-    const { ask } = terms.protocols.responses.parse(withModel(body), owner);
+    // The default adapter may not be for a token that may use only some models.
+    const { ask } = terms.protocols.responses.parse(token.models === undefined ? withModel(body) : body, owner);
+    checkModels(token, ask);
     const hinted = readHint(terms.hints, headers, ask.user);
     const caller = { turnId: terms.newTurnId(), owner, alwaysResends, ...hinted, signal };
     const { tokens, isExact } = await terms.gateway.countTokens(ask, caller);
@@ -87,11 +90,13 @@ function withModel(body: unknown): unknown {
 }
 
 /** `POST /v1/responses/compact`: what the user said and a summary, to continue with; nothing is stored. */
-export async function compact({ terms, token: { owner } }: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+export async function compact({ terms, token }: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  const { owner } = token;
   const seal = terms.protocols.responses.sealOf(owner);
   return workOnBody(reply, async (body, signal) => {
-    const caller = { turnId: terms.newTurnId(), owner, hint: undefined, signal };
-    const placed = await terms.gateway.answer(readCompactRequest(body, seal), caller);
+    const ask = readCompactRequest(body, seal);
+    checkModels(token, ask);
+    const placed = await terms.gateway.answer(ask, { turnId: terms.newTurnId(), owner, hint: undefined, signal });
     const { context = [] } = placed;
     return sendWhole(placed, { whole: (about, answer) => writeCompaction(about, context, answer, seal) }, reply);
   });

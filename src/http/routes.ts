@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import { toModel, toModelList } from "../protocols/models.ts";
-import type { Endpoint } from "./auth.ts";
+import type { Endpoint, Token } from "./auth.ts";
 import { createConsole } from "./console.ts";
 import * as conversations from "./conversations.ts";
 import type { DoorParts } from "./door.ts";
@@ -27,16 +27,21 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
 
   async function listModels(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     reply.header("x-portico-endpoints", openEndpoints(request).join(", "));
-    return toModelList(await parts.models(), since);
+    return toModelList(await modelsFor(request.token), since);
   }
 
-  async function showModel({ params }: FastifyRequest): Promise<unknown> {
+  async function showModel({ params, token }: FastifyRequest): Promise<unknown> {
     const { "*": id } = params as { "*": string };
-    if ((await parts.models()).includes(id)) return toModel(id, since);
+    if ((await modelsFor(token)).includes(id)) return toModel(id, since);
     throw new GatewayError("not_found", `The model '${id}' is not one of those listed at /v1/models.`, {
       param: "model",
       wireCode: "model_not_found",
     });
+  }
+
+  async function modelsFor({ models }: Token): Promise<readonly string[]> {
+    const listed = await parts.models();
+    return models === undefined ? listed : listed.filter(models.has);
   }
 
   async function showMetrics(_request: FastifyRequest, reply: FastifyReply): Promise<unknown> {

@@ -2,6 +2,7 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Protocol } from "../core/ports.ts";
+import { checkModels } from "./auth.ts";
 import { readJsonBody } from "./body.ts";
 import { watchClient } from "./client.ts";
 import { readHint } from "./hint.ts";
@@ -56,6 +57,7 @@ async function readAsked(protocol: Protocol, request: FastifyRequest, reply: Fas
   const asking = { token, bytes: body.heldBytes, onlyFollows };
   terms.turns.check(asking);
   const { ask, voice, isUnsettled } = protocol.parse(body.value, token.owner, body.earlier);
+  checkModels(token, ask);
   if (isUnsettled !== true) body.keep?.(ask.items);
   const hinted = readHint(terms.hints, headers, ask.user);
   const key = readIdempotencyKey(headers, toTarget(originalUrl), hinted.hint, body.bytes);

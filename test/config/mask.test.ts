@@ -159,7 +159,8 @@ test("The argument after an option is hidden if the option names a secret or a u
 test("Choices and names of models are shown, whatever they look like.", () => {
   const models = { "token-model": "small", large: "sk-2-large-model" };
   const main = { type: "openai", max_tokens_field: "max_tokens", model: "sk-2-large-model", models };
-  const settings = { gateway: { adapters: { main } } };
+  const tokens = [{ name: "app", models: ["sk-2-large-model", "sk-2-*"] }];
+  const settings = { gateway: { http: { tokens }, adapters: { main } } };
   assert.deepEqual(maskSecrets(settings), settings);
 });
 

@@ -279,6 +279,16 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     'gateway.http.tokens[0].sha256: found the string "abc"; allowed: 64 hexadecimal digits',
   ],
   [
+    "a token that may use no model",
+    named({ models: [] }),
+    "gateway.http.tokens[0].models: found an empty list; allowed: a list that is not empty",
+  ],
+  [
+    "a model with an asterisk inside",
+    named({ models: ["gpt-*", "gpt-*-mini"] }),
+    'gateway.http.tokens[0].models[1]: found the string "gpt-*-mini"; allowed: a model\'s name, or a prefix like "gpt-*"',
+  ],
+  [
     "the digest of another token",
     withHttp({
       tokens: [

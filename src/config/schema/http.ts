@@ -84,6 +84,16 @@ const token = {
       items: { enum: opened },
       description: "The endpoints that this token opens; if absent, both. `metrics` opens `GET /metrics`.",
     },
+    models: {
+      type: "array",
+      minItems: 1,
+      items: {
+        type: "string",
+        pattern: "^([^*]+\\*?|\\*)$",
+        title: 'a model\'s name, or a prefix like "gpt-*"',
+      },
+      description: "The models that this token may use: exact names, or prefixes like `gpt-*`; if absent, all.",
+    },
     history: {
       enum: histories,
       description: "Whether callers with this token send their whole history; if absent, as in gateway.sessions.",

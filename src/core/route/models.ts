@@ -23,6 +23,18 @@ export function createModelNames(configured: {
   };
 }
 
+/** Models by whole names and prefixes (`gpt-*`). */
+export interface ModelSet {
+  /** As the operator wrote them. */
+  readonly names: readonly string[];
+  has(asked: string): boolean;
+}
+
+export function createModelSet(names: readonly string[]): ModelSet {
+  const find = createModelTable(names.map((name) => [name, true]));
+  return { names, has: (asked) => find(asked) === true };
+}
+
 /** Not merely a prefix. */
 export function isWholeName(name: string): boolean {
   return !name.endsWith("*");

@@ -6,7 +6,7 @@ import { emptyTurn } from "../../core/frame/frame.ts";
 import type { Reply } from "../../core/gateway.ts";
 import { unplaced, type Voice } from "../../core/ports.ts";
 import type { Ask } from "../../core/turn.ts";
-import { checkToken, type Token } from "../auth.ts";
+import { checkModels, checkToken, type Token } from "../auth.ts";
 import { readHint } from "../hint.ts";
 import type { RequestRecord } from "../journal.ts";
 import { parseBody } from "../parse.ts";
@@ -115,6 +115,7 @@ async function answerCreate(turn: FrameTurn, { text, isBinary }: Frame): Promise
   record.lane = readLane(value);
   const { body, generates } = readCreate(value);
   const { ask, voice } = terms.protocols.responses.parse(body, token.owner);
+  checkModels(token, ask);
   const memory = connection.memories.of(record.lane, ask.previousId);
   if (ask.previousId !== undefined && memory.knows(ask.previousId)) record.continued = memory;
   const { about, events } = await (generates ? answer(turn, memory, ask, voice) : prepare(turn, memory, ask));
