@@ -116,9 +116,11 @@ test("a message has a line in the log, with its usage", async (context) => {
     owner: "ann",
     model: "mine",
     adapter: "mine",
+    upstreamModel: "mine",
     session,
     history: "new",
     inputTokens: 3,
+    cachedTokens: 0,
     outputTokens: 2,
     message: "turn",
   });

@@ -145,6 +145,7 @@ interface GrowingAbout extends About {
   contextItems: number;
   omittedItems: number;
   adapter?: string | undefined;
+  upstreamModel?: string | undefined;
   readonly remarks: Remark[];
 }
 
@@ -247,7 +248,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     const streams = ask.stream || ask.background === true;
     const turn: Turn = { id, model, items, settings, stream: streams, trace };
     const tell: Tell = (remark) => {
-      if (remark.type === "asked") about.adapter = remark.adapter;
+      if (remark.type === "asked") [about.adapter, about.upstreamModel] = [remark.adapter, remark.model];
       else about.remarks.push(remark);
     };
     const stream = (asked: Turn) => adapter.stream(asked, signal, tell);

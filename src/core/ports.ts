@@ -34,8 +34,8 @@ export type Remark =
   | { readonly type: "left-out"; readonly what: string }
   /** Part of the request that the adapter accepts only with another value. */
   | { readonly type: "changed"; readonly what: string; readonly to: string }
-  /** The adapter being asked now, for the operator's log only. */
-  | { readonly type: "asked"; readonly adapter: string };
+  /** The adapter being asked now, and its own name for the model, for the operator's log only. */
+  | { readonly type: "asked"; readonly adapter: string; readonly model: string };
 
 /** A wire dialect: reads a body, and gives a voice that answers in the same dialect. */
 export interface Protocol {
@@ -88,6 +88,8 @@ export interface About {
   readonly remarks: readonly Remark[];
   /** The adapter that was asked last, if a turn may go to several; known with the first word. */
   readonly adapter?: string | undefined;
+  /** That adapter's own name for the model. */
+  readonly upstreamModel?: string | undefined;
 }
 
 /** What is known of a turn that has no place, or none yet. */

@@ -137,9 +137,11 @@ function toTurnFields({ about, usage, failure }: RequestRecord): object {
   return {
     model: about?.model,
     adapter: about?.adapter,
+    upstreamModel: about?.upstreamModel,
     session: about?.session,
     history: about?.history,
     inputTokens: usage?.inputTokens,
+    cachedTokens: usage?.cachedTokens,
     outputTokens: usage?.outputTokens,
     code: failure?.code,
     ...(about !== undefined && about.remarks.length > 0 && toRemarkFields(about.remarks)),

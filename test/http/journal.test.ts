@@ -22,8 +22,10 @@ interface Line {
   readonly ms: number;
   readonly firstMs?: number;
   readonly adapter?: string;
+  readonly upstreamModel?: string;
   readonly session?: string;
   readonly inputTokens?: number;
+  readonly cachedTokens?: number;
   readonly outputTokens?: number;
 }
 
@@ -68,9 +70,9 @@ test("the log line of a turn has its time to the first byte, its session and its
     sessions.push(response.headers.get("x-portico-session"));
     await response.text();
   }
-  for (const { ms, firstMs = Number.NaN, session, inputTokens, outputTokens } of await lines(box, 2)) {
+  for (const { ms, firstMs = Number.NaN, session, inputTokens, cachedTokens, outputTokens } of await lines(box, 2)) {
     assert.ok(firstMs >= 0 && firstMs <= ms);
-    assert.deepEqual([inputTokens, outputTokens], [usage.inputTokens, usage.outputTokens]);
+    assert.deepEqual({ ...usage, inputTokens, cachedTokens, outputTokens }, usage);
     assert.ok(session !== undefined && sessions.includes(session));
   }
   const client = await dial(context, address);
@@ -97,14 +99,14 @@ test("the log line of a turn has its time to the first byte, its session and its
   }
 });
 
-test("the log line names the adapter that was asked last", async (context) => {
+test("the log line names the adapter that was asked last, and its own name for the model", async (context) => {
   const logged: Line[] = [];
   const log = {
     info: (fields: object, message: string) => void (message === "request" && logged.push(fields as Line)),
   };
   const adapters = {
-    main: { type: "echo", retry: { times: 0 }, fallback: ["spare"], models: { m: "m" } },
-    spare: { type: "echo", retry: { times: 0 } },
+    main: { type: "echo", retry: { times: 0 }, fallback: ["spare"], models: { m: "large" } },
+    spare: { type: "echo", retry: { times: 0 }, model: "small" },
   } as const;
   const gateway: PorticoSettings["gateway"] = {
     http: { port: 0, auth_token: token, endpoints: { compat_chat: true } },
@@ -120,10 +122,10 @@ test("the log line names the adapter that was asked last", async (context) => {
   }
   while (logged.length < 2) await new Promise(setImmediate);
   assert.deepEqual(
-    logged.map(({ status, adapter }) => [status, adapter]),
+    logged.map(({ status, model, adapter, upstreamModel }) => [status, model, adapter, upstreamModel]),
     [
-      [200, "main"],
-      [502, "spare"],
+      [200, "m", "main", "large"],
+      [502, "m", "spare", "small"],
     ],
   );
 });

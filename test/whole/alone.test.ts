@@ -67,8 +67,10 @@ suite("the log", () => {
       owner: "default",
       model: "m",
       adapter: "agent",
+      upstreamModel: "m",
       history: "new",
       inputTokens: usage.inputTokens,
+      cachedTokens: usage.cachedTokens,
       outputTokens: usage.outputTokens,
       code: undefined,
     });

@@ -63,7 +63,7 @@ export async function* dispatchTurn(
     const adapted = adaptTurn({ ...turn, model: lane.models.resolve(turn.model) }, lane.adapter, collectRemark);
     pass = breaker?.enter();
     if (breaker !== undefined && pass === undefined) throw breakerOpenError(lane, breaker.state(), now());
-    tell({ type: "asked", adapter: lane.name });
+    tell({ type: "asked", adapter: lane.name, model: adapted.turn.model });
     if (isAgain) observer?.retried(lane.name);
     const stream = (asked: Turn) => lane.adapter.stream(asked, signal, collectRemark);
     const deltas = attempt(lane, adapted, stream, signal, observer);
