@@ -2,13 +2,17 @@
 import type { SessionStore } from "./core/store.ts";
 import type { Observer } from "./core/observer.ts";
 import { createAdapterJournal } from "./http/causes.ts";
-import { createTurnJournal } from "./http/journal.ts";
 import type { DoorLog } from "./http/lines.ts";
 import type { Metrics } from "./http/metrics.ts";
 import type { Spans } from "./spans.ts";
 
-/** Reports turns to the metrics, the log and, if there are any, the spans. */
-export function createObserver(log: DoorLog, metrics: Metrics, spans: Spans | undefined): Observer {
+/** Reports turns to the metrics, the log and, if there are any, the spans. `noteTurn` logs those without callers. */
+export function createObserver(
+  log: DoorLog,
+  metrics: Metrics,
+  spans: Spans | undefined,
+  noteTurn: Observer["endedWithoutCaller"],
+): Observer {
   const journal = createAdapterJournal(log);
   return {
     ...metrics,
@@ -18,7 +22,10 @@ export function createObserver(log: DoorLog, metrics: Metrics, spans: Spans | un
       metrics.fellBack(adapter);
       journal.fellBack(adapter, failure);
     },
-    endedWithoutCaller: createTurnJournal(log),
+    endedWithoutCaller(turn) {
+      metrics.used(turn.owner, turn);
+      noteTurn(turn);
+    },
   };
 }
 

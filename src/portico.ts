@@ -9,6 +9,7 @@ import type { Observer } from "./core/observer.ts";
 import { findFixed } from "./fixed.ts";
 import type { GivenAdapters } from "./given.ts";
 import { createDoor } from "./http/door.ts";
+import { createTurnJournal } from "./http/journal.ts";
 import type { DoorLog } from "./http/lines.ts";
 import { createMetrics } from "./http/metrics.ts";
 import type { Operator } from "./http/operator.ts";
@@ -88,7 +89,8 @@ async function open(config: Config, surroundings: Surroundings, opened: Part[]):
   const { log } = logging;
   const metrics = createMetrics();
   const spans = await findSpans();
-  const observer = createObserver(log, metrics, spans);
+  const noteTurn = createTurnJournal(log);
+  const observer = createObserver(log, metrics, spans, noteTurn);
 
   const bare = await openStore(config.sessions.store, (message) => log.error({}, message));
   const store = keep(observeStore(bare, log, metrics.committed));
@@ -166,7 +168,8 @@ async function open(config: Config, surroundings: Surroundings, opened: Part[]):
   return {
     address,
     gateway,
-    note: observer.endedWithoutCaller,
+    // Not counted by owner: a program may have any number of them.
+    note: noteTurn,
     noteStray: (err) => log.error({ err }, "Something failed that nobody was waiting for. The gateway continues."),
     models: () => adapter.models(),
     reload: oneAfterTheOther(change),

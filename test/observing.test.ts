@@ -120,7 +120,7 @@ test("a fallback is counted and logged, and an attempt with a span is counted to
   const note = (what: string) => () => void told.push(what);
   const metrics = { ...createMetrics(), fellBack: note("counted"), asked: () => ({ ended: note("attempt counted") }) };
   const spans = { asked: () => ({ ended: note("span ended") }), begin: () => assert.fail("no request begins") };
-  const observer = createObserver({ info() {}, error: note("logged") }, metrics, spans);
+  const observer = createObserver({ info() {}, error: note("logged") }, metrics, spans, note("turn logged"));
   observer.fellBack("main", new GatewayError("adapter_error", "It is down."));
   observer.asked("main", {} as Turn).ended({ outcome: "completed" });
   assert.deepEqual(told, ["counted", "logged", "attempt counted", "span ended"]);

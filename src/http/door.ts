@@ -69,7 +69,7 @@ export function createDoor(parts: DoorParts): Door {
   );
   const turns = createTurns(() => terms.limits.maxConcurrentTurns, held);
   const arrivals = createArrivals(() => terms.limits.maxArrivingBytes);
-  const journal = createJournal(parts.log, metrics.count, parts.tracer);
+  const journal = createJournal(parts.log, metrics, parts.tracer);
   const lasting: SharedParts = {
     gateway,
     turns,

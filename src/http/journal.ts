@@ -58,10 +58,10 @@ interface Entry {
   readonly ms: number;
 }
 
-/** Every request is counted as well. */
+/** Every request is counted as well, and the tokens of its turn. */
 export function createJournal(
   log: DoorLog,
-  count: Metrics["count"],
+  { count, used }: Pick<Metrics, "count" | "used">,
   tracer?: Tracer,
   nowMs = () => performance.now(),
 ): Journal {
@@ -75,6 +75,7 @@ export function createJournal(
     const { about, failure, firstByte, span } = record;
     // Unknown paths must not become labels of their own.
     count(request.route?.path ?? "unknown", status, ms, firstByte, failure?.status);
+    if (request.token !== undefined) used(request.token.owner, record);
     span?.end({ status, about, failure });
     // Health checks every few seconds would fill the log with the same news.
     if (request.route?.endpoints.length === 0 && status < 400) return;

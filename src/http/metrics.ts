@@ -6,6 +6,7 @@ import type { Observer } from "../core/observer.ts";
 import { type AdapterCounts, createAdapterCounts } from "./metrics/adapters.ts";
 import { type Family, toCounter, toGauge, toHistogram, writeFamilies } from "./metrics/family.ts";
 import { commitBounds, createHistogram } from "./metrics/histogram.ts";
+import { createOwnerCounts, type OwnerCounts } from "./metrics/owners.ts";
 import { readProcess } from "./metrics/process.ts";
 import { createRequestCounts, type RequestCounts } from "./metrics/requests.ts";
 
@@ -23,7 +24,12 @@ export interface MetricSources {
   readonly ready: () => Promise<void>;
 }
 
-export interface Metrics extends Pick<Observer, "placed">, Omit<AdapterCounts, "read">, Pick<RequestCounts, "count"> {
+export interface Metrics
+  extends
+    Pick<Observer, "placed">,
+    Omit<AdapterCounts, "read">,
+    Pick<RequestCounts, "count">,
+    Pick<OwnerCounts, "used"> {
   /** Counts how long storing a turn took, successful or not. */
   committed(ms: number): void;
   read(sources: MetricSources): Promise<{ readonly contentType: string; readonly text: string }>;
@@ -36,6 +42,7 @@ export interface Metrics extends Pick<Observer, "placed">, Omit<AdapterCounts, "
 export function createMetrics(nowMs = () => performance.now()): Metrics {
   const requests = createRequestCounts();
   const adapters = createAdapterCounts(nowMs);
+  const owners = createOwnerCounts();
   const histories: Record<History, number> = { new: 0, continued: 0, matched: 0, forked: 0, foreign: 0, stateless: 0 };
   const commits = createHistogram(commitBounds);
   return {
@@ -43,6 +50,7 @@ export function createMetrics(nowMs = () => performance.now()): Metrics {
     asked: adapters.asked,
     retried: adapters.retried,
     fellBack: adapters.fellBack,
+    used: owners.used,
     placed: (history) => void histories[history]++,
     committed: commits.observe,
     async read(sources) {
@@ -58,6 +66,7 @@ export function createMetrics(nowMs = () => performance.now()): Metrics {
         toHistogram("portico_commit_seconds", "How long the store took to commit a turn.", [[{}, commits]]),
         toGauge("portico_store_ready", "1: turns can be stored; 0: they cannot.", await readReady(sources)),
         ...adapters.read(states.map(({ name }) => name)),
+        ...owners.read(),
         toGauge(
           "portico_adapter_breaker_state",
           "1 for the current state of the adapter's circuit breaker.",

@@ -4,6 +4,7 @@ import { request as send } from "node:http";
 import { test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
 import { createJournal } from "../../src/http/journal.ts";
+import { createMetrics } from "../../src/http/metrics.ts";
 import { openPortico, type PorticoSettings } from "../../src/index.ts";
 import { createMemoryStore } from "../stores/memory.ts";
 import { authorization, type Box, createBox, say, token, usage } from "../scripted.ts";
@@ -199,7 +200,7 @@ test("a lasting problem is logged again after a minute, and another one at once"
   let nowMs = 0;
   const journal = createJournal(
     { info: () => {}, error: (_fields, message) => void reported.push(message) },
-    () => {},
+    createMetrics(),
     undefined,
     () => nowMs,
   );

@@ -8,7 +8,7 @@ import { readMetrics } from "../../src/console/prometheus.js";
 import { summarise, totalOf } from "../../src/console/summary.js";
 import { createMetrics, type MetricSources } from "../../src/http/metrics.ts";
 import { createMemoryStore } from "../stores/memory.ts";
-import { startGateway, token as forTurns } from "../gateway.ts";
+import { open as endpoints, startGateway, token as forTurns } from "../gateway.ts";
 import { authorization, createBox, say, toToken, token } from "../scripted.ts";
 import { dial } from "./websocket-client.ts";
 
@@ -186,6 +186,8 @@ suite("a whole gateway", () => {
       'portico_history_total{history="new"}': 1,
       'portico_tokens_total{adapter="main",kind="input"}': 3,
       'portico_tokens_total{adapter="main",kind="output"}': 3,
+      'portico_owner_tokens_total{owner="default",adapter="main",kind="input"}': 3,
+      'portico_owner_tokens_total{owner="default",adapter="main",kind="output"}': 3,
     });
     await say("four", { user: "u", stream: true });
     assert.deepEqual(await moved(ended), {
@@ -195,12 +197,39 @@ suite("a whole gateway", () => {
       'portico_history_total{history="continued"}': 1,
       'portico_tokens_total{adapter="main",kind="input"}': 7,
       'portico_tokens_total{adapter="main",kind="output"}': 1,
+      'portico_owner_tokens_total{owner="default",adapter="main",kind="input"}': 7,
+      'portico_owner_tokens_total{owner="default",adapter="main",kind="output"}': 1,
     });
     await say("too long", { max_completion_tokens: 1 });
     const { 'portico_adapter_turns_total{adapter="main",outcome="incomplete"}': incomplete, ...rest } =
       await moved(ended);
     assert.deepEqual([incomplete, rest['portico_history_total{history="stateless"}']], [1, 1]);
     assert.equal(rest["portico_commit_seconds_count"], undefined, "it is not stored");
+  });
+
+  test("counts the tokens of every turn once for its owner, but not those of a program's own messages", async (context) => {
+    const app = "sk-app-0123456789abcd";
+    const http = { ...endpoints, tokens: [{ name: "app", token: app }] };
+    const { address, talk } = await startGateway(context, { ...gateway, http });
+    const headers = { authorization: `Bearer ${app}`, "content-type": "application/json" };
+    const post = async (body: object, more: object = {}) => {
+      const init = { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify({ model: "m", ...body }) };
+      return (await fetch(`${address}/v1/responses`, init)).text();
+    };
+    await post({ input: "one" });
+    for (let times = 0; times < 2; times++) await post({ input: "two", stream: true }, { "idempotency-key": "once" });
+    await post({ input: "three", background: true });
+    const client = await dial(context, address, headers);
+    client.create({ input: "four" });
+    await client.answer();
+    await (await talk({ model: "m", owner: "room", content: "five" })).text();
+    const output = (figures: Figures, labels: string) => figures.get(`portico_${labels},kind="output"}`);
+    let figures: Figures;
+    do figures = toFigures(await read(address));
+    while ((output(figures, 'owner_tokens_total{owner="app",adapter="main"') ?? 0) < 4);
+    assert.equal(output(figures, 'owner_tokens_total{owner="app",adapter="main"'), 4);
+    assert.equal(output(figures, 'tokens_total{adapter="main"'), 5);
+    assert.doesNotMatch([...figures.keys()].join(), /room/);
   });
 
   test("counts failures with their code, retries and fallbacks", async (context) => {

@@ -2,6 +2,7 @@
 import type { AttemptObserver, Attempt, Observer } from "../../core/observer.ts";
 import { type Family, type Labelled, toCounter, toHistogram } from "./family.ts";
 import { createHistogram, type Histogram, turnBounds } from "./histogram.ts";
+import { addUsage, createTokenCount, type TokenCount } from "./tokens.ts";
 
 export interface AdapterCounts extends Pick<Observer, "retried"> {
   asked(adapter: string): AttemptObserver;
@@ -40,7 +41,7 @@ interface Count {
   /** By error code. */
   readonly failed: Map<string, number>;
   readonly seconds: Histogram;
-  readonly tokens: Record<"input" | "cached" | "output" | "reasoning", number>;
+  readonly tokens: TokenCount;
   retries: number;
   fallbacks: number;
 }
@@ -50,7 +51,7 @@ function createCount(): Count {
     ended: { completed: 0, incomplete: 0, cancelled: 0 },
     failed: new Map(),
     seconds: createHistogram(turnBounds),
-    tokens: { input: 0, cached: 0, output: 0, reasoning: 0 },
+    tokens: createTokenCount(),
     retries: 0,
     fallbacks: 0,
   };
@@ -64,11 +65,7 @@ function add(
   if (outcome === "failed") failed.set(code, (failed.get(code) ?? 0) + 1);
   else ended[outcome]++;
   seconds.observe(ms);
-  if (usage === undefined) return;
-  tokens.input += usage.inputTokens;
-  tokens.cached += usage.cachedTokens;
-  tokens.output += usage.outputTokens;
-  tokens.reasoning += usage.reasoningTokens;
+  if (usage !== undefined) addUsage(tokens, usage);
 }
 
 function toFamilies(counts: readonly (readonly [adapter: string, count: Count])[]): readonly Family[] {
