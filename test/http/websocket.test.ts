@@ -275,6 +275,18 @@ test("a failure after the start is reported by the end of the response only, and
   assert.deepEqual([line?.["status"], line?.["code"]], [200, "adapter_error"]);
 });
 
+test("a failure is reported at once, however long a number its response contains", async (context) => {
+  const box = createBox(context, async function* () {
+    yield say("half");
+    throw new GatewayError("adapter_error", "broke");
+  });
+  const client = await dial(context, await box.listen());
+  const since = performance.now();
+  client.create({ instructions: "1".repeat(50_000) });
+  assert.equal((await client.answer()).at(-1)?.type, "response.failed");
+  assert.ok(performance.now() - since < 2_000);
+});
+
 test("a client that disconnects cancels its turn at once", async (context) => {
   const gone = Promise.withResolvers<number>();
   const box = createBox(context, async function* (_turn, signal) {

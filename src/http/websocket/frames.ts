@@ -102,7 +102,8 @@ const mark = "data: ";
 
 const errorEvent = '{"type":"error",';
 
-const numberAtEnd = /\d+\}$/;
+/** Begins only where a number does, or a long one elsewhere in the event would be tried from each of its digits. */
+const numberAtEnd = /(?<!\d)\d+\}$/;
 
 /** A failure outside of any response; the connection stays open. It carries the headers it has over HTTP. */
 export function toErrorFrame(error: GatewayError, laneName?: string, remarks: readonly Remark[] = []): string {
