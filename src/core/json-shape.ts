@@ -47,7 +47,7 @@ export function lookThrough(
     } else if (character === openList || character === openObject) {
       if (++level > depth && ++depth > most.depth) break;
       if (++containers > most.containers) break;
-      if (level === 2 && listName !== undefined && isNamed(text, at, listName)) {
+      if (level === 2 && listName !== undefined && character === openList && isNamed(text, at, listName)) {
         before = { start: at + 1, containers, members, commas };
       }
     } else if (character === closeList || character === closeObject) {
@@ -86,9 +86,35 @@ const bytesPerContainer = 64;
 const bytesPerMember = 64;
 const bytesPerEntry = 8;
 
-/** Whether what begins here is a list, and the value of a member of that name. */
+/**
+ * The string that is the outermost object's member of that name, or of one that ends the same after a quote; the last
+ * of them. The rest is not parsed, which would take ten times as long. Undefined also if something is left open.
+ */
+export function findString(text: string, name: string): string | undefined {
+  let level = 0;
+  let found = "";
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    if (character === quote) {
+      const end = findEndOfString(text, at);
+      if (level === 1 && isNamed(text, at, name)) found = text.slice(at, end + 1);
+      at = end;
+    } else if (character === openList || character === openObject) level++;
+    else if (character === closeList || character === closeObject) level--;
+  }
+  return found === "" || level !== 0 ? undefined : parseString(found);
+}
+
+function parseString(text: string): string | undefined {
+  try {
+    return String(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether what begins here is the value of a member of that name. */
 function isNamed(text: string, at: number, name: string): boolean {
-  if (text.charCodeAt(at) !== openList) return false;
   const colonAt = skipBlanksBefore(text, at);
   if (text.charCodeAt(colonAt - 1) !== colon) return false;
   return text.endsWith(`"${name}"`, skipBlanksBefore(text, colonAt - 1));

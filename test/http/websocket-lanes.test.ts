@@ -44,8 +44,9 @@ test("refusals are sent at once when too many of them wait", async (context) => 
   assert.equal(box.adapter.turns.length, 9);
 });
 
-test("a frame that is refused unread is refused in its lane", async (context) => {
-  const box = createBox(context, [say("hi")], { limits: { rate: { requestsPerMinute: 1, burst: 2 } } });
+test("a frame that is refused unread is refused in its lane, and not parsed for that", async (context) => {
+  const limits = { rate: { requestsPerMinute: 1, burst: 2 }, maxJsonDepth: 8 };
+  const box = createBox(context, [say("hi")], { limits });
   const client = await dial(context, await box.listen());
   client.create();
   await client.answer();
@@ -55,6 +56,10 @@ test("a frame that is refused unread is refused in its lane", async (context) =>
   client.create({ metadata: { stream_id: "b" } });
   assert.equal((await client.answer())[0]?.stream_id, undefined);
   client.send('{"stream_id":"c"');
+  assert.equal((await client.answer())[0]?.stream_id, undefined);
+  client.send(`{"stream_id": "\\u0064", "input": ${"[".repeat(9)}${"]".repeat(9)}}`);
+  assert.equal((await client.answer())[0]?.stream_id, "d", "one that cannot be parsed");
+  client.send('{"stream_id":"\\e"}');
   assert.equal((await client.answer())[0]?.stream_id, undefined);
 });
 

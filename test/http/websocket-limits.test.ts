@@ -234,7 +234,7 @@ test("waiting frames may together be as long as one body", async (context) => {
   assert.equal(textOf(await client.answer()), "hi", "what was answered no longer waits");
 });
 
-test("the upgrade and every turn count against the token's rate", async (context) => {
+test("the upgrade, every turn and every attempt to steer count against the token's rate", async (context) => {
   const box = createBox(context, [say("hi")], { limits: { rate: { requestsPerMinute: 1, burst: 2 } } });
   const address = await box.listen();
   const client = await dial(context, address);
@@ -244,10 +244,12 @@ test("the upgrade and every turn count against the token's rate", async (context
   const [refused] = await client.answer();
   assert.deepEqual([refused?.status, refused?.error?.code], [429, "rate_limit_exceeded"]);
   assert.match(client.received.at(-1) ?? "", /"headers":\{"retry-after":"60"\}/);
+  client.send({ type: "response.steer", input: "more" });
+  assert.equal((await client.answer())[0]?.error?.code, "rate_limit_exceeded");
   assert.equal((await refusalOf(address)).code, "rate_limit_exceeded");
 });
 
-test("an expired token starts no more turns on a connection that it opened", async (context) => {
+test("an expired token starts and steers no more turns on a connection that it opened", async (context) => {
   let at = new Date("2030-01-01T00:00:00Z");
   const tokens = [toToken("sk-short", { expiresAt: new Date("2030-01-01T00:10:00Z") })];
   const address = await createBox(context, [say("hi")], { settings: { tokens }, now: () => at }).listen();
@@ -255,9 +257,11 @@ test("an expired token starts no more turns on a connection that it opened", asy
   client.create();
   assert.equal(textOf(await client.answer()), "hi");
   at = new Date("2030-01-01T00:20:00Z");
-  client.create();
-  const [refused] = await client.answer();
-  assert.deepEqual([refused?.status, refused?.error?.code], [401, "invalid_api_key"]);
+  for (const type of ["response.create", "response.steer"]) {
+    client.create({ type });
+    const [refused] = await client.answer();
+    assert.deepEqual([refused?.status, refused?.error?.code], [401, "invalid_api_key"]);
+  }
 });
 
 test("a turn on a connection takes one of the turn slots, and releases it", async (context) => {

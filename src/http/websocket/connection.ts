@@ -6,9 +6,9 @@ import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Arrival, Arrivals } from "../arrivals.ts";
 import { toHeldBytes } from "../held.ts";
 import type { Terms } from "../terms.ts";
-import { findLane, findSteer, type Steer, steerMethod, toErrorFrame, toSteerFailed } from "./frames.ts";
+import { findLane, isSteer, readSteer, type Steer, steerMethod, toErrorFrame, toSteerFailed } from "./frames.ts";
 import { createLaneMemories } from "./memory.ts";
-import { answerFrame, type Frame, frameMethod, type TurnConnection } from "./turn.ts";
+import { admitTurn, answerFrame, type Frame, frameMethod, type TurnConnection } from "./turn.ts";
 import { createFrameWriter, type FrameWriter } from "./writer.ts";
 
 export interface Connection {
@@ -66,7 +66,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   function closeWith(reason: GatewayError): void {
     if (!writer.isOpen) return;
     const unanswered = waiting.map((each) =>
-      "refusal" in each ? each.refusal : toErrorFrame(reason, findLane(each.frame.text, limits)),
+      "refusal" in each ? each.refusal : toErrorFrame(reason, findLane(each.frame.text)),
     );
     if (unanswered.length > 0) void writer.write(unanswered);
     // An idle client is told of the end of its time, but not of the gateway's.
@@ -136,13 +136,15 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     endArrival();
     if (!writer.isOpen) return;
     const text = isBinary ? "" : String(bytes);
-    const steer = findSteer(text, limits);
-    if (steer !== undefined) return refuseSteer(steer);
     const frame = { text, isBinary, heldBytes: toHeldBytes(text) };
     try {
+      if (isSteer(text)) {
+        admitTurn(request, current());
+        return refuseSteer(readSteer(text, limits));
+      }
       check(frame);
     } catch (thrown) {
-      return refuse(toGatewayError(thrown), findLane(text, limits));
+      return refuse(toGatewayError(thrown), findLane(text));
     }
     frames.add(frame.heldBytes);
     wait({ frame });

@@ -1,11 +1,11 @@
 /** WebSocket frames as text: a create request in each of the client's, one event in each of ours. */
 import { type GatewayError, toWireError } from "../../core/errors.ts";
+import { findString } from "../../core/json-shape.ts";
 import type { Remark } from "../../core/ports.ts";
 import { isObject, missing, readBody, readBoolean, readChoice, unsupported } from "../../protocols/fields.ts";
 import { toRetryAfter } from "../errors.ts";
 import { toMessages } from "../numbering.ts";
-import { parseBody } from "../parse.ts";
-import type { HttpLimits } from "../settings.ts";
+import { parseBody, type ParseLimits } from "../parse.ts";
 import { toRemarkHeaders } from "../send.ts";
 
 export interface CreateFrame {
@@ -38,19 +38,9 @@ export function readLane(value: unknown): string | undefined {
   return typeof named === "string" ? named : undefined;
 }
 
-/** The same of a frame that is refused unread; undefined if it cannot be parsed. Not parsed without the word. */
-export function findLane(text: string, limits: Pick<HttpLimits, "maxJsonDepth">): string | undefined {
-  return readLane(peek(text, lane, limits));
-}
-
-/** The value of a frame that contains this word, if it parses. */
-function peek(text: string, word: string, limits: Pick<HttpLimits, "maxJsonDepth">): unknown {
-  if (!text.includes(`"${word}"`)) return undefined;
-  try {
-    return parseBody(text, limits).value;
-  } catch {
-    return undefined;
-  }
+/** The same of a frame that is refused unread, which must not cost as much as answering it. */
+export function findLane(text: string): string | undefined {
+  return text.includes(`"${lane}"`) ? findString(text, lane) : undefined;
 }
 
 /** More input for a response in progress, as the client wrote it. */
@@ -59,10 +49,13 @@ export interface Steer {
   readonly input?: unknown;
 }
 
-/** Undefined if a frame is something else. */
-export function findSteer(text: string, limits: Pick<HttpLimits, "maxJsonDepth">): Steer | undefined {
-  const value = peek(text, steerMethod, limits);
-  return isObject(value) && value["type"] === steerMethod ? value : undefined;
+/** Whether a frame is one, as far as can be told unread. */
+export function isSteer(text: string): boolean {
+  return text.includes(`"${steerMethod}"`) && findString(text, "type") === steerMethod;
+}
+
+export function readSteer(text: string, limits: ParseLimits): Steer {
+  return readBody(parseBody(text, limits).value).values;
 }
 
 /** The type of such a frame, and the method of its line in the log. */

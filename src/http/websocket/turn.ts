@@ -56,7 +56,7 @@ export async function answerFrame(
   } catch (thrown) {
     const error = toGatewayError(thrown);
     terms.journal.report(error, record);
-    const lane = record.lane ?? findLane(frame.text, terms.limits);
+    const lane = record.lane ?? findLane(frame.text);
     if (writer.isOpen) await writer.write([toErrorFrame(error, lane, record.about?.remarks)]);
   }
   const { failure, spoke, continued } = record;
@@ -69,8 +69,8 @@ export async function answerFrame(
 /** Stands in the log where a request has its method. */
 export const frameMethod = "response.create";
 
-/** A connection was admitted on earlier terms; each of its turns needs the current ones. */
-function admitTurn(request: FastifyRequest, terms: Terms): Token {
+/** A connection was admitted on earlier terms; each of its turns, and whatever else it asks, needs the current ones. */
+export function admitTurn(request: FastifyRequest, terms: Terms): Token {
   const token = terms.admit(request, terms);
   checkToken(["responses"], token, terms.endpoints);
   if (!terms.webSocket.enabled) throw switchedOff();
