@@ -26,7 +26,7 @@ export async function readJsonBody(reply: FastifyReply, { onlyFollows, listName 
   checkLength(incoming.headers, terms.limits);
   terms.turns.check({ token, bytes: Number(incoming.headers["content-length"] ?? 0), onlyFollows });
   sendContinue(reply);
-  const bytes = await readBytes(incoming, terms);
+  const bytes = await readBytes(incoming, token.owner, terms);
   const { limits, beginnings } = terms;
   if (listName === undefined) return { ...readWhole(bytes, limits), bytes };
   return { ...readResent(bytes, { owner: token.owner, listName }, limits, beginnings), bytes };
@@ -78,13 +78,13 @@ function checkLength({ "content-length": length = "0" }: IncomingHttpHeaders, { 
   if (Number(length) > maxBodyBytes) throw tooLarge(maxBodyBytes);
 }
 
-function readBytes(incoming: IncomingMessage, { limits, arrivals }: Terms): Promise<Buffer> {
+function readBytes(incoming: IncomingMessage, owner: string, { limits, arrivals }: Terms): Promise<Buffer> {
   const { maxBodyBytes, bodyIdleTimeoutMs } = limits;
   return new Promise((resolve, reject) => {
     const expected = Number(incoming.headers["content-length"] ?? maxBodyBytes);
     let gathered: Buffer = Buffer.alloc(0);
     let size = 0;
-    const arrival = arrivals.begin(finish);
+    const arrival = arrivals.begin(owner, finish);
     let late: NodeJS.Immediate | undefined;
     // Timers run before sockets: after a stall of our own, first read what has arrived.
     const idle = setTimeout(() => (late = setImmediate(finish, tooSlow(bodyIdleTimeoutMs))), bodyIdleTimeoutMs);

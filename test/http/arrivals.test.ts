@@ -302,7 +302,7 @@ test("the body that has been idle longest is refused first, and each is counted 
   let most = 100;
   const arrivals = createArrivals(() => most);
   const given: string[] = [];
-  const open = (name: string) => arrivals.begin(({ code }: GatewayError) => given.push(`${name} ${code}`));
+  const open = (name: string) => arrivals.begin("ann", ({ code }: GatewayError) => given.push(`${name} ${code}`));
   const [first, second, third] = [open("first"), open("second"), open("third")];
   first.hold(40);
   second.hold(40);
@@ -321,4 +321,22 @@ test("the body that has been idle longest is refused first, and each is counted 
   assert.deepEqual(given.splice(0), ["second overloaded", "first overloaded"]);
   fourth.hold(1_000);
   assert.deepEqual(given, [], "a single body always fits");
+});
+
+test("the owner that sends the most gives way first, however quick it is, and a newcomer to nobody", () => {
+  const arrivals = createArrivals(() => 100);
+  const given: string[] = [];
+  const open = (owner: string, name = owner) => arrivals.begin(owner, () => given.push(name));
+  const [slow, ...quick] = [open("ben"), open("ann", "ann 1"), open("ann", "ann 2"), open("ann", "ann 3")];
+  slow?.hold(20);
+  for (const body of quick) body.hold(25);
+  for (const body of quick) body.hold(26);
+  assert.deepEqual(given, []);
+  open("new").hold(10);
+  assert.deepEqual(given, ["ann 1"]);
+  slow?.hold(60);
+  assert.deepEqual(given, ["ann 1", "ben"], "whoever has come to send the most");
+  slow?.end();
+  quick[1]?.hold(74);
+  assert.deepEqual(given, ["ann 1", "ben", "ann 3"]);
 });

@@ -29,7 +29,7 @@ const limits = section("Limits on size, number, rate and time.", {
   ),
   max_arriving_bytes: integer(
     256 * 1024 * 1024,
-    "Total bytes of request bodies still arriving; beyond it the slowest is refused with 503.",
+    "Total bytes of request bodies still arriving; beyond it the slowest of the token's name that sends the most is refused with 503.",
     1,
     Number.MAX_SAFE_INTEGER,
   ),

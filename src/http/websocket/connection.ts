@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
 import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
-import type { Arrival, Arrivals } from "../arrivals.ts";
+import type { Arrival } from "../arrivals.ts";
 import { toHeldBytes } from "../held.ts";
 import type { Terms } from "../terms.ts";
 import { findLane, isSteer, readSteer, type Steer, steerMethod, toErrorFrame, toSteerFailed } from "./frames.ts";
@@ -126,7 +126,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     request.raw.socket.destroySoon();
   }
 
-  const endArrival = countArriving(request.raw.socket, arrivals, abandon);
+  const endArrival = countArriving(request.raw.socket, () => arrivals.begin(owner, abandon));
   const hasReadAll = startHeartbeat(socket, request.raw.socket, writer, limits.heartbeatMs, now);
   const { maxMinutes } = webSocket;
   const lifeMs = Math.min(maxMinutes * minuteMs, maxTimerMs);
@@ -162,7 +162,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
 }
 
 /** Counts what has arrived of a partial frame, among all that is still arriving. Returns what ends it. */
-function countArriving(stream: Socket, arrivals: Arrivals, abandon: (reason: GatewayError) => void): () => void {
+function countArriving(stream: Socket, begin: () => Arrival): () => void {
   let bytes = 0;
   let arrival: Arrival | undefined;
 
@@ -170,7 +170,7 @@ function countArriving(stream: Socket, arrivals: Arrivals, abandon: (reason: Gat
   stream.prependListener("data", (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes <= maxUncounted) return;
-    arrival ??= arrivals.begin(abandon);
+    arrival ??= begin();
     arrival.hold(bytes);
   });
   return () => {
