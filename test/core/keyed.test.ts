@@ -210,6 +210,17 @@ suite("a request with an idempotency key", () => {
     );
   });
 
+  test("that must not be stored is not dropped because another owner has more of them", async () => {
+    const { answer } = open([say("secret")], createMemoryStore(), { maxRememberedCharacters: 5_000 });
+    const ask = (owner: string, name: string) => answer({ keep: "no" }, { owner, key: { ...key, key: name } });
+    await drain(await ask("ann", "one"));
+    for (const name of ["one", "two", "three", "four"]) await drain(await ask("ben", name));
+    await new Promise(setImmediate);
+    assert.equal((await ask("ann", "one")).isRepeated, true);
+    assert.equal((await ask("ben", "four")).isRepeated, true);
+    assert.equal((await ask("ben", "three")).isRepeated, false);
+  });
+
   test("that must not be stored takes the space of an expired one with the same key", async () => {
     const { answer, setTime } = open([say("secret")], createMemoryStore(), { maxRememberedCharacters: 5_000 });
     const ask = (name: string) => answer({ keep: "no" }, { key: { ...key, key: name } });

@@ -28,7 +28,7 @@ export interface KeyedParts extends BeginStoredParts {
 export interface KeyedLimits {
   /** How long a key is valid. */
   readonly keyMs: number;
-  /** How many characters the answers that are stored nowhere else may have together; the oldest go first. */
+  /** How many characters the answers that are stored nowhere else may have together. */
   readonly maxRememberedCharacters: number;
 }
 
@@ -40,10 +40,11 @@ export function createKeyed(parts: KeyedParts): Keyed {
   async function answer(ask: Ask, caller: Caller, key: AskedKey): Promise<Reply> {
     const { owner, turnId, signal, resumes } = caller;
     const name = nameOf(owner, key);
-    let first = running.get(name) ?? unstored.find(name);
+    const findFirst = () => running.get(name) ?? unstored.find(owner, key.key);
+    let first = findFirst();
     while (first !== undefined && first.fingerprint !== key.fingerprint) {
       await unlessAborted(refuseUnlessItFails(first, key), signal);
-      first = running.get(name) ?? unstored.find(name);
+      first = findFirst();
     }
     if (resumes !== undefined) {
       // No other answer may be appended to the one that the caller has the beginning of.
@@ -66,7 +67,7 @@ export function createKeyed(parts: KeyedParts): Keyed {
     live.atEnd((end) => {
       running.delete(name);
       const isAnswered = end !== undefined && end.failure === undefined;
-      if (isAnswered && isOnlyInMemory(ask)) unstored.add(name, first, live.log.size());
+      if (isAnswered && isOnlyInMemory(ask)) unstored.add(caller.owner, key.key, first, live.log.size());
     });
     return live.join(caller.signal, ask.background !== true || ask.stream);
   }
@@ -120,37 +121,71 @@ interface FirstAnswer extends Pick<LiveTurn, "placed" | "ended"> {
   readonly fingerprint: string;
 }
 
-/** Answers that are only in memory: their callers forbid to store them. */
+interface Remembered extends FirstAnswer {
+  readonly size: number;
+  readonly until: number;
+}
+
+/** What is remembered for one owner. */
+interface Share {
+  /** By their keys, the oldest first. */
+  readonly answers: Map<string, Remembered>;
+  size: number;
+}
+
+/**
+ * Answers that are only in memory: their callers forbid to store them. If there is too much, the owner of the most loses
+ * its oldest, so that nobody can make a gateway forget the answers, and repeat the turns, of others.
+ */
 function createUnstored(limits: () => KeyedLimits, now: () => Date) {
-  const answers = new Map<string, FirstAnswer & { readonly size: number; readonly until: number }>();
+  const shares = new Map<string, Share>();
   let total = 0;
 
-  function forget(name: string): void {
-    total -= answers.get(name)?.size ?? 0;
-    answers.delete(name);
+  function forget(owner: string, key: string): void {
+    const share = shares.get(owner);
+    const size = share?.answers.get(key)?.size;
+    if (share === undefined || size === undefined) return;
+    share.answers.delete(key);
+    share.size -= size;
+    total -= size;
+    if (share.answers.size === 0) shares.delete(owner);
   }
 
-  function forgetOld(maxSize = Infinity): void {
-    for (const [oldest, { until }] of answers) {
-      if (total <= maxSize && until > +now()) break;
-      forget(oldest);
+  function forgetSurplus(maxSize: number): void {
+    while (total > maxSize) {
+      const [owner, { answers }] = shares.entries().reduce((one, other) => (other[1].size > one[1].size ? other : one));
+      const [oldest = ""] = answers.keys();
+      forget(owner, oldest);
+    }
+  }
+
+  function forgetOld(): void {
+    for (const [owner, { answers }] of shares) {
+      for (const [key, { until }] of answers) {
+        if (until > +now()) break;
+        forget(owner, key);
+      }
     }
   }
 
   return {
-    find(name: string): FirstAnswer | undefined {
-      const answer = answers.get(name);
+    find(owner: string, key: string): FirstAnswer | undefined {
+      const answer = shares.get(owner)?.answers.get(key);
       return answer !== undefined && answer.until > +now() ? answer : undefined;
     },
-    add(name: string, answer: FirstAnswer, characters: number): void {
+    add(owner: string, key: string, answer: FirstAnswer, characters: number): void {
       const { keyMs, maxRememberedCharacters } = limits();
       const size = characters + answerOverhead;
-      forget(name);
-      answers.set(name, { ...answer, size, until: +now() + keyMs });
+      forget(owner, key);
+      const share = shares.get(owner) ?? { answers: new Map(), size: 0 };
+      shares.set(owner, share);
+      share.answers.set(key, { ...answer, size, until: +now() + keyMs });
+      share.size += size;
       total += size;
-      forgetOld(maxRememberedCharacters);
+      forgetOld();
+      forgetSurplus(maxRememberedCharacters);
     },
-    forgetOld: () => forgetOld(),
+    forgetOld,
   };
 }
 
