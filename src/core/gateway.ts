@@ -26,7 +26,7 @@ import { createShortener, isOursToShorten } from "./window/shorten.ts";
 import { checkSize, type SizeLimits } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
-import type { Ask, Trace, Turn } from "./turn.ts";
+import type { Ask, RoutedTurn, Trace, Turn } from "./turn.ts";
 import type { Observer } from "./observer.ts";
 import { unlessAborted } from "./unless-aborted.ts";
 
@@ -201,9 +201,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       caller.stands?.();
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
-      const isOurs = isOursToShorten(ask, place);
-      const learnt = isOurs ? shortener.windowOf(place.session?.id, ask.model) : undefined;
-      const items = await fitContext(parts, ask, context, truncation, learnt);
+      const items = await fitContext(parts, ask, context, truncation);
       // A key means that the answer must be there for a repeated request; what the store has as running must end there.
       const isKept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
       const isStored = isBegun || isKept;
@@ -226,7 +224,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       const turn: PlacedTurn = { ask, caller, place, turnRecord, isStored, isBegun, leave, finish };
       if (isNamed(turn)) named.set(id, opened);
       const settling = createSettling(settlingParts, turn);
-      const events = frame(id, askAdapter(ask, caller, items, about, isOurs), settling);
+      const events = frame(id, askAdapter(ask, caller, items, about, isOursToShorten(ask, place)), settling);
       return { about, context, events: leaveOnReturn(events, settling.leaveEarly, finish) };
     } catch (thrown) {
       leave();
@@ -251,13 +249,14 @@ export function createGateway(parts: GatewayParts): Gateway {
       if (remark.type === "asked") [about.adapter, about.upstreamModel] = [remark.adapter, remark.model];
       else about.remarks.push(remark);
     };
-    const stream = (asked: Turn) => adapter.stream(asked, signal, tell);
+    const stream = (asked: RoutedTurn) => adapter.stream(asked, signal, tell);
     if (ask.compacts === true) return summarise(turn, ask.itemsParam, stream);
     if (!isOurs) return stream(turn);
-    return shortener.ask(turn, about.session, stream, ({ length }) => {
+    const shortening = shortener.begin(turn, about.session, ({ length }) => {
       about.omittedItems += about.contextItems - length;
       about.contextItems = length;
     });
+    return stream({ ...turn, shortening });
   }
 
   return {

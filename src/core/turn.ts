@@ -162,6 +162,20 @@ export interface Turn {
   readonly stream: boolean;
 }
 
+/** A turn on its way, whose conversation may be shortened for the adapter that is asked. */
+export interface RoutedTurn extends Turn {
+  /** Absent: it is asked as it is. No adapter gets this. */
+  readonly shortening?: Shortening | undefined;
+}
+
+/** What to ask of a conversation that may be too long for an adapter. */
+export interface Shortening {
+  /** Without what the adapter has found too long before. */
+  itemsFor(adapter: string): Promise<readonly Item[]>;
+  /** What to ask instead of items that the adapter refused; undefined: nothing, so its refusal stands. */
+  lessThan(items: readonly Item[], adapter: string, refusal: GatewayError): Promise<readonly Item[] | undefined>;
+}
+
 /** A request's trace context, across services. */
 export interface Trace {
   readonly parent: string;

@@ -7,7 +7,7 @@ import type { RetrySettings } from "../../src/core/route/lane.ts";
 import { createModelNames } from "../../src/core/route/models.ts";
 import type { Adapter, Remark, Tell } from "../../src/core/ports.ts";
 import { createRoute, type Lane } from "../../src/core/route/route.ts";
-import type { Tool, Turn } from "../../src/core/turn.ts";
+import type { RoutedTurn, Tool, Turn } from "../../src/core/turn.ts";
 
 /**
  * What a lane does with each turn, in order: it may emit deltas without content, emits words, and may then fail, or
@@ -106,7 +106,7 @@ export function toTurn(tools: readonly Tool[] = []): Turn {
 }
 
 /** Everything that a caller receives of a turn. */
-export async function receive({ route }: Opened, turn = toTurn(), signal = new AbortController().signal) {
+export async function receive({ route }: Opened, turn: RoutedTurn = toTurn(), signal = new AbortController().signal) {
   const words: string[] = [];
   const remarks: Remark[] = [];
   let error: GatewayError | undefined;

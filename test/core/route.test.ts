@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
-import type { Extra } from "../../src/core/item.ts";
+import type { Extra, Item } from "../../src/core/item.ts";
 import { sizeOf } from "../../src/core/route/bound.ts";
 import { createModelNames } from "../../src/core/route/models.ts";
 import type { Adapter, Remark } from "../../src/core/ports.ts";
 import { createRoute } from "../../src/core/route/route.ts";
-import type { Tool } from "../../src/core/turn.ts";
+import type { Shortening, Tool } from "../../src/core/turn.ts";
 import { failure, receive, lane, open, toTurn, tried } from "./route-lanes.ts";
 
 test("a turn goes to its lane with the lane's own name for the model", async () => {
@@ -316,4 +316,25 @@ test("every kind of delta counts with its whole length", () => {
     { type: "other", extra },
   ];
   for (const delta of deltas) assert.ok(sizeOf(delta) > 1_000, JSON.stringify(delta));
+});
+
+test("a lane that finds a turn too long is asked again with less, even if its breaker has just let it through", async () => {
+  const down = { fail: failure("adapter_error") };
+  const refused = { fail: failure("adapter_bad_request") };
+  const main = lane("main", [down, refused, refused, { say: ["a"] }], { breaker: { failures: 1 } });
+  const opened = open([main]);
+  await receive(opened);
+  opened.advance(10_000);
+  const items: Item[] = ["one", "two", "three"].map((content) => ({ type: "message", role: "user", content }));
+  const shortening: Shortening = {
+    itemsFor: async () => items,
+    lessThan: async (asked) => asked.slice(1),
+  };
+  const { words, remarks } = await receive(opened, { ...toTurn(), shortening });
+  assert.deepEqual([words, remarks], [["a"], []]);
+  assert.deepEqual(
+    main.turns.slice(1).map((turn) => turn.items),
+    [items, items.slice(1), items.slice(2)],
+  );
+  assert.ok(main.turns.every((turn) => !("shortening" in turn)));
 });

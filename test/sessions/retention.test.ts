@@ -3,8 +3,11 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Item } from "../../src/core/item.ts";
+import { createModelNames } from "../../src/core/route/models.ts";
+import { createRoute } from "../../src/core/route/route.ts";
 import type { Ask } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
+import { usual } from "../core/route-lanes.ts";
 import { createMemoryStore } from "../stores/memory.ts";
 import { makeGateway } from "../making.ts";
 import { createScriptedAdapter, say } from "../scripted.ts";
@@ -35,11 +38,12 @@ function open({ maxTurnsPerThread = 1_000, contextWindow, takes = Infinity }: Op
       { type: "tool-arguments", index: 0, text: "{}" },
     ];
   });
-  const adapter = { ...scripted, contextWindow: () => contextWindow };
+  const lane = { ...usual, name: "a", adapter: scripted, models: createModelNames({}), contextWindow };
   const clock = { time: new Date("2026-02-03T04:05:06.789Z") };
   const now = () => clock.time;
   const store = createMemoryStore({ now });
-  const gateway = makeGateway({ adapter, store, now, limits: { maxTurnsPerThread } });
+  const route = { lanes: [lane], defaultLane: "a", now, random: () => 0, wait: async () => {} };
+  const gateway = makeGateway({ adapter: createRoute(route), store, now, limits: { maxTurnsPerThread } });
   const ask = async (items: readonly Item[], rest: Partial<Ask> = {}, hint: string | null = "user:u") => {
     const { about, events } = await gateway.answer(
       { model: "m", items, itemsParam: "input", settings: { tools: [] }, stream: false, keep: "in-session", ...rest },

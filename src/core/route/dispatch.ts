@@ -5,11 +5,12 @@ import { attempt } from "./attempt.ts";
 import { type BreakerState, outcomeOf, type Pass } from "./breaker.ts";
 import type { Delta, Deltas } from "../delta.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "../errors.ts";
+import type { Item } from "../item.ts";
 import type { Lane, RetrySettings, LaneStep } from "./lane.ts";
 import type { Remark, Tell } from "../ports.ts";
 import { adaptTurn } from "./adapt.ts";
 import type { RouteParts } from "./route.ts";
-import type { Turn } from "../turn.ts";
+import type { RoutedTurn, Turn } from "../turn.ts";
 
 /** What a lane says: its first word with all before it, and the rest. */
 interface Opened {
@@ -20,7 +21,7 @@ interface Opened {
 /** Until a lane says its first word others may be asked. */
 export async function* dispatchTurn(
   path: readonly LaneStep[],
-  turn: Turn,
+  { shortening, ...turn }: RoutedTurn,
   signal: AbortSignal,
   tell: Tell,
   { now, random, wait, observer }: RouteParts,
@@ -35,7 +36,7 @@ export async function* dispatchTurn(
     const began = now().getTime();
     for (let times = 0; ; times++) {
       try {
-        return await ask(step, times > 0);
+        return await askLess(step, times > 0);
       } catch (thrown) {
         const failure = toGatewayError(thrown);
         const isMendable = !signal.aborted && isLanesFault(failure.code, lane, turn.model, isFirst);
@@ -55,12 +56,31 @@ export async function* dispatchTurn(
     }
   }
 
-  async function ask({ lane, breaker }: LaneStep, isAgain: boolean): Promise<Opened> {
+  /** Asks a lane with less of the conversation, as long as it finds that too long. */
+  async function askLess(step: LaneStep, isAgain: boolean): Promise<Opened> {
+    if (shortening === undefined) return ask(step, turn.items, isAgain);
+    const { name } = step.lane;
+    let items = await shortening.itemsFor(name);
+    for (;;) {
+      try {
+        return await ask(step, items, isAgain);
+      } catch (thrown) {
+        const failure = toGatewayError(thrown);
+        const less = signal.aborted ? undefined : await shortening.lessThan(items, name, failure);
+        if (less === undefined) throw thrown;
+        // It must be known to be up before it is asked again: its breaker may have let this through as a probe.
+        pass?.(outcomeOf(failure.code), failure);
+        items = less;
+      }
+    }
+  }
+
+  async function ask({ lane, breaker }: LaneStep, items: readonly Item[], isAgain: boolean): Promise<Opened> {
     signal.throwIfAborted();
     // What an adapter cannot accept is only worth telling if that adapter answers.
     const remarks: Remark[] = [];
     const collectRemark: Tell = (remark) => (isOpen ? tell(remark) : remarks.push(remark));
-    const adapted = adaptTurn({ ...turn, model: lane.models.resolve(turn.model) }, lane.adapter, collectRemark);
+    const adapted = adaptTurn({ ...turn, items, model: lane.models.resolve(turn.model) }, lane.adapter, collectRemark);
     pass = breaker?.enter();
     if (breaker !== undefined && pass === undefined) throw breakerOpenError(lane, breaker.state(), now());
     tell({ type: "asked", adapter: lane.name, model: adapted.turn.model });

@@ -6,13 +6,14 @@ import { createLaneSteps, type Lane, type LaneStep, laneStepOf } from "./lane.ts
 import { createModelTable, isWholeName } from "./models.ts";
 import type { Adapter, Tell } from "../ports.ts";
 import { adaptTurn } from "./adapt.ts";
-import type { Turn } from "../turn.ts";
+import type { RoutedTurn, Turn } from "../turn.ts";
 import type { Observer } from "../observer.ts";
 
 export type { Lane };
 
 /** An adapter made of adapters. Turns arrive with the model's name as the caller wrote it. */
 export interface Route extends Adapter {
+  stream(turn: RoutedTurn, signal: AbortSignal, tell?: Tell): ReturnType<Adapter["stream"]>;
   contextWindow(model: string): number | undefined;
   countTokens(turn: Turn, signal: AbortSignal): Promise<number | undefined>;
   models(): Promise<readonly string[]>;

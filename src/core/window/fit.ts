@@ -17,20 +17,15 @@ export function truncationOf(ask: Pick<Ask<Item>, "truncation">, by: Place["by"]
   return ask.truncation ?? (by === "hint" ? "auto" : "disabled");
 }
 
-/**
- * Without a known window, or if neither the caller nor its session asks for it, the model itself decides. A `learnt`
- * window is what it has found too long before.
- */
+/** Without a known window, or if neither the caller nor its session asks for it, the model itself decides. */
 export async function fitContext(
   { adapter, tokenCounter }: FitParts,
   ask: Ask<Item>,
   items: readonly Item[],
   truncation: Truncation,
-  learnt = Infinity,
 ): Promise<readonly Item[]> {
-  const known = adapter.contextWindow?.(ask.model);
-  const tokens = Math.min(known ?? Infinity, learnt);
-  if (tokens === Infinity || (truncation === "disabled" && ask.truncation === undefined)) return items;
+  const tokens = adapter.contextWindow?.(ask.model);
+  if (tokens === undefined || (truncation === "disabled" && ask.truncation === undefined)) return items;
   const fixed = fixedTexts(ask.settings);
   const reserve = reserveOf(ask.settings, tokens, truncation);
   if (surelyFits(items, fixed, tokens - reserve)) return items;
@@ -43,9 +38,7 @@ export async function fitContext(
   }
   const fitted = fitWindow(items, fixed, { tokens, reserve }, count);
   if (fitted !== undefined) return fitted;
-  if (tokens === known) throw tooLong(tokens, ask, "Even its newest part is too long: send less.");
-  // What was learnt is an estimate, so it may be taken all the same.
-  return fitContext({ adapter, tokenCounter }, ask, items, truncation);
+  throw tooLong(tokens, ask, "Even its newest part is too long: send less.");
 }
 
 /**

@@ -1,9 +1,8 @@
 /** Asks again with less of the conversation if the model finds it too long: few servers say beforehand what fits. */
-import type { Delta } from "../delta.ts";
-import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
+import { makeOnce } from "../lazy.ts";
 import { type Place, showsPath } from "../place/place.ts";
-import type { Ask, Turn } from "../turn.ts";
+import type { Ask, Shortening, Turn } from "../turn.ts";
 import { fixedTexts, type FitParts, reserveOf, truncationOf } from "./fit.ts";
 import { countItems, fitWindow } from "./window.ts";
 
@@ -14,71 +13,67 @@ export function isOursToShorten(ask: Pick<Ask<Item>, "truncation">, place: Place
 }
 
 export interface Shortener {
-  /**
-   * Asks with half of what can be left out, and half of that, until the model begins to answer; in the end only with
-   * what it needs to understand the newest message. `onShorter` gets what is asked instead. What is learnt is
-   * remembered for the session, if there is one.
-   */
-  ask(
-    turn: Turn,
-    session: string | undefined,
-    stream: (turn: Turn) => AsyncIterable<readonly Delta[]>,
-    onShorter: (items: readonly Item[]) => void,
-  ): AsyncIterable<readonly Delta[]>;
-  /** How many tokens of a session its model found too long. */
-  windowOf(session: string | undefined, model: string): number | undefined;
+  /** For one turn; `onAsked` gets what an adapter is asked. What is learnt is remembered for the session, if any. */
+  begin(turn: Turn, session: string | undefined, onAsked: (items: readonly Item[]) => void): Shortening;
   /** A model may have been replaced by one that takes more. */
   forget(): void;
 }
 
+/**
+ * An adapter that finds a conversation too long is asked with half of what can be left out, and half of that, until it
+ * begins to answer; in the end only with what it needs to understand the newest message.
+ */
 export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">): Shortener {
-  // Not by model alone: tokens are estimates, and what one caller sends must not shorten what others have said.
-  const windows = new Map<string, { readonly model: string; readonly tokens: number }>();
-
-  function learn(session: string, model: string, tokens: number): void {
-    if (windows.size >= maxSessions) windows.clear();
-    windows.set(session, { model, tokens });
-  }
+  /**
+   * How many tokens an adapter found too long. Not of its model alone: tokens are estimates, and what one caller sends
+   * must not shorten what others have said.
+   */
+  const windows = new Map<string, number>();
 
   return {
-    async *ask(turn, session, stream, onShorter) {
-      let { items } = turn;
-      let refused: number | undefined;
-      let count: Count | undefined;
-      for (;;) {
-        let hasBegun = false;
-        try {
-          for await (const batch of stream({ ...turn, items })) {
-            if (!hasBegun && refused !== undefined && session !== undefined) learn(session, turn.model, refused);
-            hasBegun = true;
-            yield batch;
-          }
-          return;
-        } catch (thrown) {
-          if (hasBegun || !isTooLong(thrown)) throw thrown;
-          count ??= remember(await tokenCounter());
-          const fixed = fixedTexts(turn.settings);
-          refused = countItems(items, fixed, count);
+    begin({ items: all, settings, model }, session, onAsked) {
+      const readCount = makeOnce(async () => remember(await tokenCounter()));
+      const keyOf = (adapter: string) => JSON.stringify([session, adapter, model]);
+
+      async function fit(tokens: number): Promise<readonly Item[] | undefined> {
+        const reserve = reserveOf(settings, tokens, "auto");
+        return fitWindow(all, fixedTexts(settings), { tokens, reserve }, await readCount());
+      }
+
+      return {
+        async itemsFor(adapter) {
+          const learnt = windows.size === 0 ? undefined : windows.get(keyOf(adapter));
+          // What was learnt is an estimate, so a newest message that is longer may be taken all the same.
+          const items = (learnt === undefined ? undefined : await fit(learnt)) ?? all;
+          onAsked(items);
+          return items;
+        },
+        async lessThan(items, adapter, refusal) {
+          if (refusal.wireCode !== "context_length_exceeded") return undefined;
+          const count = await readCount();
+          const fixed = fixedTexts(settings);
+          const refused = countItems(items, fixed, count);
           // Less than was refused, and all of it reserved, leaves only what must stay.
           const least = fitWindow(items, fixed, { tokens: refused - 1, reserve: refused }, count);
-          if (least === undefined) throw thrown;
+          // If not even that is taken, the conversation is not what is too long.
+          if (least === undefined) {
+            windows.delete(keyOf(adapter));
+            return undefined;
+          }
+          if (windows.size >= maxWindows) windows.clear();
+          if (session !== undefined) windows.set(keyOf(adapter), refused);
           const needed = countItems(least, fixed, count);
-          const tokens = needed + Math.floor((refused - needed) / 2);
-          const reserve = reserveOf(turn.settings, tokens, "auto");
-          items = fitWindow(turn.items, fixed, { tokens, reserve }, count) ?? least;
-          onShorter(items);
-        }
-      }
-    },
-    windowOf(session, model) {
-      const learnt = session === undefined ? undefined : windows.get(session);
-      return learnt?.model === model ? learnt.tokens : undefined;
+          const less = (await fit(needed + Math.floor((refused - needed) / 2))) ?? least;
+          onAsked(less);
+          return less;
+        },
+      };
     },
     forget: () => windows.clear(),
   };
 }
 
-const maxSessions = 10_000;
+const maxWindows = 10_000;
 
 type Count = (text: string) => number;
 
@@ -90,8 +85,4 @@ function remember(count: Count): Count {
     counted.set(text, tokens);
     return tokens;
   };
-}
-
-function isTooLong(thrown: unknown): boolean {
-  return thrown instanceof GatewayError && thrown.wireCode === "context_length_exceeded";
 }
