@@ -22,7 +22,7 @@ import { createQueue, leaveAll, type Queue } from "./place/queue.ts";
 import { createThreads } from "./place/threads.ts";
 import { createRecall, type Recall } from "./live/recall.ts";
 import { createSettling, isNamed, type PlacedTurn } from "./settling.ts";
-import { createShortener, isOursToShorten } from "./window/shorten.ts";
+import { createShortener, oursToShorten } from "./window/shorten.ts";
 import { checkSize, type SizeLimits } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
@@ -224,7 +224,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       const turn: PlacedTurn = { ask, caller, place, turnRecord, isStored, isBegun, leave, finish };
       if (isNamed(turn)) named.set(id, opened);
       const settling = createSettling(settlingParts, turn);
-      const events = frame(id, askAdapter(ask, caller, items, about, isOursToShorten(ask, place)), settling);
+      const events = frame(id, askAdapter(ask, caller, items, about, oursToShorten(ask, place, id)), settling);
       return { about, context, events: leaveOnReturn(events, settling.leaveEarly, finish) };
     } catch (thrown) {
       leave();
@@ -233,13 +233,13 @@ export function createGateway(parts: GatewayParts): Gateway {
     }
   }
 
-  /** What the adapter says; its remarks are added to `about`. `isOurs`: the conversation is ours to shorten. */
+  /** What the adapter says; its remarks are added to `about`. `conversation`: the one that is ours to shorten. */
   function askAdapter(
     ask: Ask<Item>,
     { turnId: id, signal, trace }: Caller,
     items: readonly Item[],
     about: GrowingAbout,
-    isOurs: boolean,
+    conversation: string | undefined,
   ) {
     const { model, settings } = ask;
     // Nobody waits for a background answer as a whole, and a stream may take longer.
@@ -251,8 +251,8 @@ export function createGateway(parts: GatewayParts): Gateway {
     };
     const stream = (asked: RoutedTurn) => adapter.stream(asked, signal, tell);
     if (ask.compacts === true) return summarise(turn, ask.itemsParam, stream);
-    if (!isOurs) return stream(turn);
-    const shortening = shortener.begin(turn, about.session, ({ length }) => {
+    if (conversation === undefined) return stream(turn);
+    const shortening = shortener.begin(turn, conversation, ({ length }) => {
       about.omittedItems += about.contextItems - length;
       about.contextItems = length;
     });

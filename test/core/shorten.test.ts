@@ -16,7 +16,7 @@ test("a model is not asked without end, even if the same text is estimated at le
     content: `${index} ${"x".repeat(1_000)}`,
   }));
   const turn = { id: "resp_1", model: "m", items, settings: { tools: [] }, stream: false };
-  const shortening = createShortener({ tokenCounter }).begin(turn, undefined, () => {});
+  const shortening = createShortener({ tokenCounter }).begin(turn, "conv_1", () => {});
   const asked = [await shortening.itemsFor("a")];
   for (;;) {
     const less = await shortening.lessThan(asked.at(-1)!, "a", refusal);

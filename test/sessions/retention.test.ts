@@ -290,6 +290,16 @@ suite("a conversation that the model finds too long", () => {
     assert.ok(turns.length > asked + 2);
   });
 
+  test("is not refused with each turn outside of sessions, either", async () => {
+    const { ask, turns } = open({ takes: 120 });
+    let previousId: string | undefined;
+    for (const word of words) {
+      const { about } = await ask([user(word)], { previousId, truncation: "auto", keep: "yes" }, null);
+      previousId = about.id;
+    }
+    assert.equal(turns.length, words.length + 1);
+  });
+
   test("says nothing of how much other sessions may hold", async () => {
     const { ask } = open({ takes: 120 });
     for (const word of words) await ask([user(word)]);

@@ -1,20 +1,24 @@
 /** Asks again with less of the conversation if the model finds it too long: few servers say beforehand what fits. */
 import type { Item } from "../item.ts";
 import { makeOnce } from "../lazy.ts";
+import { rootOf } from "../place/path.ts";
 import { type Place, showsPath } from "../place/place.ts";
 import type { Ask, Shortening, Turn } from "../turn.ts";
 import { fixedTexts, type FitParts, reserveOf, truncationOf } from "./fit.ts";
 import { countItems, fitWindow } from "./window.ts";
 
-/** What a caller has shown itself, it can shorten itself; what we remember must not make its request fail. */
-export function isOursToShorten(ask: Pick<Ask<Item>, "truncation">, place: Place): boolean {
-  if (truncationOf(ask, place.by) === "disabled") return false;
-  return ask.truncation === "auto" || !showsPath(place);
+/**
+ * The conversation that a turn is part of, by its session or its first turn; undefined: it is not ours to shorten. What a
+ * caller has shown itself, it can shorten itself; what we remember must not make its request fail.
+ */
+export function oursToShorten(ask: Pick<Ask<Item>, "truncation">, place: Place, turnId: string): string | undefined {
+  const mayShorten = truncationOf(ask, place.by) === "auto" && (ask.truncation === "auto" || !showsPath(place));
+  return mayShorten ? (place.move?.id ?? rootOf(place.path)?.id ?? turnId) : undefined;
 }
 
 export interface Shortener {
-  /** For one turn; `onAsked` gets what an adapter is asked. What is learnt is remembered for the session, if any. */
-  begin(turn: Turn, session: string | undefined, onAsked: (items: readonly Item[]) => void): Shortening;
+  /** For one turn; `onAsked` gets what an adapter is asked. What is learnt is remembered for the conversation. */
+  begin(turn: Turn, conversation: string, onAsked: (items: readonly Item[]) => void): Shortening;
   /** A model may have been replaced by one that takes more. */
   forget(): void;
 }
@@ -31,9 +35,9 @@ export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">
   const windows = new Map<string, number>();
 
   return {
-    begin({ items: all, settings, model }, session, onAsked) {
+    begin({ items: all, settings, model }, conversation, onAsked) {
       const readCount = makeOnce(async () => remember(await tokenCounter()));
-      const keyOf = (adapter: string) => JSON.stringify([session, adapter, model]);
+      const keyOf = (adapter: string) => JSON.stringify([conversation, adapter, model]);
 
       async function fit(tokens: number): Promise<readonly Item[] | undefined> {
         const reserve = reserveOf(settings, tokens, "auto");
@@ -61,7 +65,7 @@ export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">
             return undefined;
           }
           if (windows.size >= maxWindows) windows.clear();
-          if (session !== undefined) windows.set(keyOf(adapter), refused);
+          windows.set(keyOf(adapter), refused);
           const needed = countItems(least, fixed, count);
           const less = (await fit(needed + Math.floor((refused - needed) / 2))) ?? least;
           onAsked(less);
