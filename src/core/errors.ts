@@ -76,7 +76,16 @@ interface ErrorDetails {
   readonly isLasting?: boolean | undefined;
   /** A finer code to show on the wire instead of ours, e.g. the upstream's `context_length_exceeded`. */
   readonly wireCode?: string | undefined;
+  /** Of a refusal of what is too long: what its server says about the model. */
+  readonly contextWindow?: ToldWindow | undefined;
   readonly cause?: unknown;
+}
+
+/** What a server says of the context window that a request did not fit into. */
+export interface ToldWindow {
+  readonly tokens: number;
+  /** How many of them the answer may take, if that is part of what did not fit. */
+  readonly answer?: number | undefined;
 }
 
 /** A failure that the caller may read: its code fixes status and type, its message says what was wrong and what to do. */
@@ -88,6 +97,7 @@ export class GatewayError extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly isLasting: boolean;
   readonly wireCode: string;
+  readonly contextWindow: ToldWindow | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(shorten(message), { cause: details.cause });
@@ -97,6 +107,7 @@ export class GatewayError extends Error {
     this.retryAfterSeconds = isTime(details.retryAfterSeconds) ? details.retryAfterSeconds : undefined;
     this.isLasting = details.isLasting === true;
     this.wireCode = details.wireCode ?? code;
+    this.contextWindow = details.contextWindow;
   }
 
   get status(): number {

@@ -74,6 +74,32 @@ suite("a conversation that is too long has the code that clients know", () => {
     });
   }
 
+  test("with the size of the window and of the answer, if the server says them", () => {
+    const size = (message: string) => toRefusalError({ status: 400, message }, scrub).contextWindow;
+    const long = "This model's maximum context length is 8192 tokens";
+    for (const message of [
+      `${long}. However, you requested 9000 tokens (1000 in the messages, 8000 in the completion).`,
+      `${long}, however you requested 9000 tokens (1000 in your prompt; 8000 for the completion).`,
+      `${long}. However, you requested about 9000 tokens (1000 of text input, 8000 in the output).`,
+      `'max_tokens' or 'max_completion_tokens' is too large: 8000. ${long} and your request has 1000 input tokens (8000 > 8192 - 1000).`,
+      "You passed 1000 input tokens and requested 8000 output tokens. However, the model's context length is only 8192 tokens, resulting in a maximum input length of 192 tokens.",
+      "input length and `max_tokens` exceed context limit: 1000 + 8000 > 8192, decrease input length or `max_tokens`",
+    ])
+      assert.deepEqual(size(message), { tokens: 8_192, answer: 8_000 }, message);
+    for (const message of [
+      `${long}. However, your messages resulted in 9000 tokens.`,
+      `${long}. However, you requested 9000 tokens (9000 in the messages, 0 in the completion).`,
+      "request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it",
+      "Prompt contains 9000 tokens and 0 draft tokens, too large for model with 8192 maximum context length",
+      "prompt is too long: 9000 tokens > 8192 maximum",
+      "The input token count (9000) exceeds the maximum number of tokens allowed (8192).",
+      "Your request exceeded model token limit: 8192 (requested: 9000)",
+    ])
+      assert.deepEqual(size(message), { tokens: 8_192, answer: undefined }, message);
+    assert.equal(size("prompt too long; exceeded max context length by 900 tokens"), undefined);
+    assert.equal(size("temperature must be > 1000"), undefined);
+  });
+
   test("and nothing else has it", () => {
     for (const message of [
       "max_tokens is too large: 99999",

@@ -1,28 +1,93 @@
-/** How often a model that finds everything too long is asked. */
+/** How often a model that finds a conversation too long is asked, and with how much. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { GatewayError } from "../../src/core/errors.ts";
+import { suite, test } from "node:test";
+import { GatewayError, type ToldWindow } from "../../src/core/errors.ts";
 import type { Item } from "../../src/core/item.ts";
+import type { Settings } from "../../src/core/turn.ts";
 import { createShortener } from "../../src/core/window/shorten.ts";
 
-const refusal = new GatewayError("adapter_bad_request", "Too long.", { wireCode: "context_length_exceeded" });
-
-test("a model is not asked without end, even if the same text is estimated at less and less", async () => {
-  let counted = 0;
-  const tokenCounter = async () => (text: string) => Math.max(1, text.length - counted++);
-  const items: Item[] = Array.from({ length: 9 }, (_, index) => ({
+/** Each has a hundred tokens. */
+const said = (count: number): Item[] =>
+  Array.from({ length: count }, (_, index) => ({
     type: "message",
     role: index % 2 === 0 ? "user" : "assistant",
-    content: `${index} ${"x".repeat(1_000)}`,
+    content: "x".repeat(96),
   }));
-  const turn = { id: "resp_1", model: "m", items, settings: { tools: [] }, stream: false };
+
+interface Server {
+  readonly items: readonly Item[];
+  readonly settings?: Partial<Settings>;
+  readonly tokenCounter?: () => Promise<(text: string) => number>;
+  /** How many items it accepts. */
+  readonly takes?: number;
+  /** What it says when it refuses. */
+  readonly says?: ToldWindow;
+}
+
+/** How many items a server was asked with, each time until it accepted them, or a refusal stood. */
+async function ask({ items, settings, tokenCounter = async () => countText, takes = 0, says }: Server) {
+  const turn = { id: "resp_1", model: "m", items, settings: { tools: [], ...settings }, stream: false };
   const shortening = createShortener({ tokenCounter }).begin(turn, "conv_1", () => {});
-  const asked = [await shortening.itemsFor("a")];
-  for (;;) {
-    const less = await shortening.lessThan(asked.at(-1)!, "a", refusal);
-    if (less === undefined) break;
-    asked.push(less);
-    assert.ok(asked.length < 20);
+  const refusal = new GatewayError("adapter_bad_request", "It is too long.", {
+    wireCode: "context_length_exceeded",
+    contextWindow: says,
+  });
+  const asked: number[] = [];
+  let next: readonly Item[] | undefined = await shortening.itemsFor("a");
+  while (next !== undefined) {
+    asked.push(next.length);
+    if (next.length <= takes) return { asked, isRefused: false };
+    next = await shortening.lessThan(next, "a", refusal);
   }
-  assert.equal(asked.at(-1)?.length, 1);
+  return { asked, isRefused: true };
+}
+
+const countText = (text: string) => text.length;
+
+suite("a model that finds a conversation too long is not asked without end", () => {
+  test("even if the conversation is not what is too long", async () => {
+    const { asked } = await ask({ items: said(4_001) });
+    assert.equal(asked.length, 6);
+    assert.equal(asked.at(-1), 1);
+  });
+
+  test("even if the same text is estimated at less and less", async () => {
+    let counted = 0;
+    const { asked } = await ask({
+      items: said(9),
+      tokenCounter: async () => (text) => Math.max(1, text.length - counted++),
+    });
+    assert.equal(asked.at(-1), 1);
+  });
+});
+
+suite("a model whose server says how much it takes", () => {
+  const tokens = 4_000;
+
+  test("is asked with as much, and has room for its answer", async () => {
+    const expected = { asked: [101, 30], isRefused: false };
+    assert.deepEqual(await ask({ items: said(101), takes: 30, says: { tokens } }), expected);
+  });
+
+  test("is asked with as much as the answer leaves, if that is part of what is too long", async () => {
+    const expected = { asked: [21, 10], isRefused: false };
+    assert.deepEqual(await ask({ items: said(21), takes: 10, says: { tokens, answer: 3_000 } }), expected);
+  });
+
+  test("is not asked again if the answer alone is to be longer", async () => {
+    const expected = { asked: [21], isRefused: true };
+    assert.deepEqual(await ask({ items: said(21), says: { tokens, answer: 4_000 } }), expected);
+  });
+
+  test("is asked again if only the conversation is too long, however long an answer the request allows", async () => {
+    const expected = { asked: [51, 20], isRefused: false };
+    const settings = { maxOutputTokens: 8_000 };
+    assert.deepEqual(await ask({ items: said(51), takes: 20, settings, says: { tokens } }), expected);
+  });
+
+  test("is asked with less, if its tokens are shorter than ours", async () => {
+    const { asked, isRefused } = await ask({ items: said(101), takes: 20, says: { tokens } });
+    assert.deepEqual([asked.slice(0, 2), isRefused], [[101, 30], false]);
+    assert.ok(asked.length < 5);
+  });
 });

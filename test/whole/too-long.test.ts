@@ -3,16 +3,21 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { startGateway } from "../gateway.ts";
 import { answerJson, type Received, type Script, type ScriptedUpstream, startUpstream } from "../upstream.ts";
-import { type Heard, messagesOf, replyWith, tellWell } from "./talk.ts";
+import { type Heard, messagesOf, replyWith, tell } from "./talk.ts";
 
 const words = (count: number) => Array.from({ length: count }, () => "word").join(" ");
 
-/** A server whose model takes so many words, and answers with 30. */
+/** A server whose model takes so many words, with the answer that the request allows, and answers with 30. */
 function takes(tokens: number): Script {
   const answer = replyWith(() => ({ content: words(30) }));
-  const message = "Your input exceeds the context window of this model.";
-  const refuse = answerJson({ error: { message, type: "invalid_request_error", code: null } }, 400);
-  return (received, response) => (countWords(received) <= tokens ? answer : refuse)(received, response);
+  return (received, response) => {
+    const input = countWords(received);
+    const { max_tokens: output = 0 } = received.json as { readonly max_tokens?: number };
+    if (input + output <= tokens) return answer(received, response);
+    const sum = `${input + output} tokens (${input} in the messages, ${output} in the completion)`;
+    const message = `This model's maximum context length is ${tokens} tokens. However, you requested ${sum}.`;
+    return answerJson({ error: { message, type: "invalid_request_error", code: null } }, 400)(received, response);
+  };
 }
 
 function countWords(received: Received): number {
@@ -29,8 +34,8 @@ function toAdapter({ url }: ScriptedUpstream, more: Record<string, unknown> = {}
   return { type: "openai", base_url: `${url}/v1`, retry: { base_ms: 1 }, ...more };
 }
 
-const ask = (address: string): Promise<Heard> =>
-  tellWell(address, { on: "chat", say: words(30), more: { user: "ann" } });
+const ask = (address: string, more: Record<string, unknown> = {}): Promise<Heard> =>
+  tell(address, { on: "chat", say: words(30), more: { user: "ann", ...more } });
 
 test("a fallback that finds a session too long is asked again by itself, and shortens nothing for the first adapter", async (context) => {
   const large = await start(context, takes(10_000));
@@ -51,4 +56,17 @@ test("a fallback that finds a session too long is asked again by itself, and sho
   assert.equal(small.received.length, asked + 1, "it is known what the fallback takes");
   large.script = takes(10_000);
   assert.equal((await ask(address)).headers.get("x-portico-context"), "11 items");
+});
+
+test("a session loses no more than the answer that a request allows needs, and nothing if that alone is too long", async (context) => {
+  const model = await start(context, takes(400));
+  const { address } = await startGateway(context, { adapters: { model: toAdapter(model) } });
+  for (let turn = 0; turn < 5; turn++) await ask(address);
+  const { status, error } = await ask(address, { max_tokens: 400 });
+  assert.equal(status, 400);
+  assert.match(String(error?.["message"]), /\(330 in the messages, 400 in the completion\)/);
+  assert.equal(model.received.length, 6, "it is asked once");
+  const { headers } = await ask(address, { max_tokens: 200 });
+  assert.equal(headers.get("x-portico-context"), "4 items, 7 left out");
+  assert.equal(model.received.length, 8, "it is asked again once");
 });

@@ -1,5 +1,5 @@
 /** Turns an upstream's error into ours, by status and by word; keeps its message and code, removes secrets. */
-import { type ErrorCode, GatewayError } from "../../core/errors.ts";
+import { type ErrorCode, GatewayError, type ToldWindow } from "../../core/errors.ts";
 import { toWholeSeconds } from "../failures.ts";
 import { isObject, type JsonObject, textAt } from "../json.ts";
 
@@ -47,6 +47,7 @@ export function toRefusalError(refusal: Refusal, scrub: Scrub): GatewayError {
   return new GatewayError(code, toMessage(code, refusal, clean(refusal.message, 2000) ?? ""), {
     param: clean(refusal.param, 200),
     wireCode: clean(wireCodeOf(code, refusal), 200),
+    contextWindow: readContextWindow(refusal),
     retryAfterSeconds: readRetryAfter(refusal, Date.now()),
     // An exhausted account has the status of a rate limit, but does not recover in a moment.
     isLasting: [refusal.code, refusal.type].includes("insufficient_quota"),
@@ -169,6 +170,34 @@ const tooLong: readonly RegExp[] = [
   /\bexceeds the maximum number of tokens\b/i,
   /\b(prompt|input) is too long\b/i,
   /\btoo many tokens:/i,
+];
+
+/** The size of the context window, if a refusal of what is too long says it. */
+function readContextWindow(refusal: Refusal): ToldWindow | undefined {
+  if (!isTooLong(refusal)) return undefined;
+  const tokens = findNumber(refusal, windowSizes);
+  return tokens === undefined ? undefined : { tokens, answer: findNumber(refusal, answerSizes) };
+}
+
+function findNumber({ message = "" }: Refusal, patterns: readonly RegExp[]): number | undefined {
+  const found = patterns.flatMap((pattern) => pattern.exec(message)?.[1] ?? []);
+  return found[0] === undefined ? undefined : Number(found[0]);
+}
+
+const windowSizes: readonly RegExp[] = [
+  /\b(?:context|prompt|model) (?:length|size|window)(?: is| of)?(?: only)? \(?(\d{3,9})\b/i,
+  /\b(\d{3,9}) maximum context length\b/i,
+  /\btoken limit: (\d{3,9})\b/i,
+  / > (\d{3,9})\b/,
+  /\btokens allowed \((\d{3,9})\)/i,
+];
+
+/** What a request allows for the answer, in the same refusals. */
+const answerSizes: readonly RegExp[] = [
+  /\b([1-9]\d{0,8}) (?:in|for) the (?:completion|output)\b/i,
+  /\b([1-9]\d{0,8}) output tokens\b/i,
+  /tokens'? is too large: ([1-9]\d{0,8})\b/i,
+  / \+ ([1-9]\d{0,8}) > /,
 ];
 
 function toMessage(code: ErrorCode, refusal: Refusal, said: string): string {

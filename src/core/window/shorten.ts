@@ -1,9 +1,10 @@
 /** Asks again with less of the conversation if the model finds it too long: few servers say beforehand what fits. */
+import type { ToldWindow } from "../errors.ts";
 import type { Item } from "../item.ts";
 import { makeOnce } from "../lazy.ts";
 import { rootOf } from "../place/path.ts";
 import { type Place, showsPath } from "../place/place.ts";
-import type { Ask, Shortening, Turn } from "../turn.ts";
+import type { Ask, Settings, Shortening, Turn } from "../turn.ts";
 import { fixedTexts, type FitParts, reserveOf, truncationOf } from "./fit.ts";
 import { countItems, fitWindow } from "./window.ts";
 
@@ -24,8 +25,8 @@ export interface Shortener {
 }
 
 /**
- * An adapter that finds a conversation too long is asked with half of what can be left out, and half of that, until it
- * begins to answer; in the end only with what it needs to understand the newest message.
+ * An adapter that finds a conversation too long is asked with as much as its server says that the model takes, or with
+ * half of what can be left out, and half of that; in the end only with what it needs to understand the newest message.
  */
 export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">): Shortener {
   /**
@@ -38,9 +39,10 @@ export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">
     begin({ items: all, settings, model }, conversation, onAsked) {
       const readCount = makeOnce(async () => remember(await tokenCounter()));
       const keyOf = (adapter: string) => JSON.stringify([conversation, adapter, model]);
+      /** By the adapter that is asked now. */
+      let refusals = 0;
 
-      async function fit(tokens: number): Promise<readonly Item[] | undefined> {
-        const reserve = reserveOf(settings, tokens, "auto");
+      async function fit(tokens: number, reserve = reserveOf(settings, tokens, "auto")) {
         return fitWindow(all, fixedTexts(settings), { tokens, reserve }, await readCount());
       }
 
@@ -49,6 +51,7 @@ export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">
           const learnt = windows.size === 0 ? undefined : windows.get(keyOf(adapter));
           // What was learnt is an estimate, so a newest message that is longer may be taken all the same.
           const items = (learnt === undefined ? undefined : await fit(learnt)) ?? all;
+          refusals = 0;
           onAsked(items);
           return items;
         },
@@ -59,15 +62,18 @@ export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">
           const refused = countItems(items, fixed, count);
           // Less than was refused, and all of it reserved, leaves only what must stay.
           const least = fitWindow(items, fixed, { tokens: refused - 1, reserve: refused }, count);
-          // If not even that is taken, the conversation is not what is too long.
-          if (least === undefined) {
+          const { contextWindow: told } = refusal;
+          const room = told === undefined ? Infinity : roomIn(told, settings);
+          // If not even that is accepted, or the answer alone is to be too long, the conversation is not the cause.
+          if (least === undefined || room <= 0) {
             windows.delete(keyOf(adapter));
             return undefined;
           }
           if (windows.size >= maxWindows) windows.clear();
-          windows.set(keyOf(adapter), refused);
+          windows.set(keyOf(adapter), Math.min(refused, told?.tokens ?? Infinity));
           const needed = countItems(least, fixed, count);
-          const less = (await fit(needed + Math.floor((refused - needed) / 2))) ?? least;
+          const share = ++refusals > maxHalvings ? 0 : Math.floor((refused - needed) / 2);
+          const less = (await (room < refused ? fit(room, 0) : fit(needed + share))) ?? least;
           onAsked(less);
           return less;
         },
@@ -78,6 +84,13 @@ export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">
 }
 
 const maxWindows = 10_000;
+/** Then all goes that can be left out: a caller should not wait long for a refusal. */
+const maxHalvings = 4;
+
+/** What a server leaves of its window for the conversation, by its own word. */
+function roomIn({ tokens, answer }: ToldWindow, settings: Settings): number {
+  return tokens - (answer ?? reserveOf(settings, tokens, "auto"));
+}
 
 type Count = (text: string) => number;
 
