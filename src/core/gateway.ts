@@ -201,7 +201,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       caller.stands?.();
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
-      const items = await fitContext(parts, ask, context, truncation);
+      const items = ask.compacts === true ? context : await fitContext(parts, ask, context, truncation);
       // A key means that the answer must be there for a repeated request; what the store has as running must end there.
       const isKept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
       const isStored = isBegun || isKept;
@@ -250,7 +250,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       else about.remarks.push(remark);
     };
     const stream = (asked: RoutedTurn) => adapter.stream(asked, signal, tell);
-    if (ask.compacts === true) return summarise(turn, ask.itemsParam, stream);
+    if (ask.compacts === true) return summarise(parts, turn, ask.itemsParam, stream);
     if (conversation === undefined) return stream(turn);
     const shortening = shortener.begin(turn, conversation, ({ length }) => {
       about.omittedItems += about.contextItems - length;

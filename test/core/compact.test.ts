@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
-import { type ErrorCode, GatewayError } from "../../src/core/errors.ts";
+import { type ErrorCode, GatewayError, type ToldWindow } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import type { Caller } from "../../src/core/gateway.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { Adapter } from "../../src/core/ports.ts";
-import type { Answer, Ask } from "../../src/core/turn.ts";
+import type { Answer, Ask, Turn } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
 import { createMemoryStore } from "../stores/memory.ts";
 import { makeGateway } from "../making.ts";
@@ -198,6 +198,86 @@ suite("a compacted conversation", () => {
     assert.deepEqual((await events.next()).value, [{ type: "turn-start" }]);
     await events.return();
     assert.equal(isLeft, true);
+  });
+});
+
+suite("a conversation that is too long to be compacted at once", () => {
+  /** A model that takes so many tokens, each a character, and whose summary counts what it has read. */
+  const taking = (tokens: number, contextWindow?: ToldWindow): Script =>
+    async function* ({ items }) {
+      if (tokensOf(items) > tokens)
+        throw new GatewayError("adapter_bad_request", "Too long.", {
+          wireCode: "context_length_exceeded",
+          contextWindow,
+        });
+      yield say(`Summary of ${items.length - 1}.`);
+      yield [{ type: "usage", usage }];
+    };
+  const tokensOf = (items: readonly Item[]) =>
+    items.reduce((sum, item) => sum + 4 + ("content" in item ? item.content.length : JSON.stringify(item).length), 0);
+  const system: Item = { type: "message", role: "system", content: "Be kind." };
+  const long = (count: number): Item[] => [
+    system,
+    ...Array.from({ length: count }, (_, index): Item[] => [
+      user(`question ${index} `.padEnd(600, "x")),
+      { type: "message", role: "assistant", content: `answer ${index} `.padEnd(300, "x") },
+    ]).flat(),
+  ];
+
+  /** What each accepted question was about, without the question itself. */
+  function read(turns: readonly Turn[], tokens: number): (readonly Item[])[] {
+    return turns.flatMap(({ items }) => (tokensOf(items) <= tokens ? [items.slice(0, -1)] : []));
+  }
+
+  test("is read in parts, each with the system messages and the summary of those before it", async () => {
+    const { talk, turns } = createScene(taking(4_000));
+    const items = long(5);
+    const { answer } = await talk({ items, compacts: true });
+    const parts = read(turns, 4_000);
+    assert.deepEqual(
+      parts.flatMap((part) => part.filter((item) => item.type === "message" && item.role !== "system")),
+      items.slice(1),
+    );
+    assert.ok(parts.length > 1 && parts.every(([first]) => first === system));
+    for (const [index, part] of parts.entries()) {
+      const summary = `Summary of ${parts[index - 1]?.length}.`;
+      assert.deepEqual(part[1], index === 0 ? items[1] : { type: "compaction", summary });
+    }
+    assert.deepEqual(answer.items, [{ type: "compaction", summary: `Summary of ${parts.at(-1)?.length}.` }]);
+    assert.equal(answer.usage?.inputTokens, parts.length * usage.inputTokens, "what it has cost is the sum");
+  });
+
+  test("is read in parts of the size that the model takes, by its server's word or its configuration", async () => {
+    const told = createScene(taking(4_000, { tokens: 4_000 }));
+    await told.talk({ items: long(5), compacts: true });
+    assert.equal(told.turns.length, 1 + read(told.turns, 4_000).length);
+    const known = createScene(taking(4_000), { contextWindow: () => 4_000 });
+    for (const hint of [undefined, "h"]) await known.talk({ items: long(5), compacts: true }, { hint });
+    assert.equal(known.turns.length, 2 * read(told.turns, 4_000).length);
+  });
+
+  test("is not divided between a call and its output", async () => {
+    const { talk, turns } = createScene(taking(2_500));
+    const steps = ["a", "b", "c"].flatMap((callId): Item[] => [
+      { ...call, callId, arguments: "x".repeat(400) },
+      { ...output, callId, output: "x".repeat(400) },
+    ]);
+    await talk({ items: [user("task".padEnd(700, "x")), ...steps], compacts: true });
+    const calls = read(turns, 2_500).map((part) => part.filter(({ type }) => type.startsWith("tool")).length);
+    assert.deepEqual(calls, [0, 2, 2, 2]);
+  });
+
+  test("is refused before any part is read, if there would be too many", async () => {
+    const { talk, turns } = createScene(taking(4_000, { tokens: 4_000 }));
+    const refused = talk({ items: long(60), compacts: true });
+    await assert.rejects(refused, { code: "context_length_exceeded", param: "input" });
+    assert.equal(turns.length, 1);
+  });
+
+  test("is refused as the model says, if a single message is too long", async () => {
+    const { talk, turns } = createScene(taking(4_000));
+    await assert.rejects(talk({ items: [user("x".repeat(5_000))], compacts: true }), { message: "Too long." });
+    assert.equal(turns.length, 1);
   });
 });
 

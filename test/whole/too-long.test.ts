@@ -1,7 +1,7 @@
 /** Conversations that are longer than a model's context window, over real sockets: who is asked again, and with what. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { startGateway } from "../gateway.ts";
+import { startGateway, token } from "../gateway.ts";
 import { answerJson, type Received, type Script, type ScriptedUpstream, startUpstream } from "../upstream.ts";
 import { type Heard, messagesOf, replyWith, tell } from "./talk.ts";
 
@@ -69,4 +69,31 @@ test("a session loses no more than the answer that a request allows needs, and n
   const { headers } = await ask(address, { max_tokens: 200 });
   assert.equal(headers.get("x-portico-context"), "4 items, 7 left out");
   assert.equal(model.received.length, 8, "it is asked again once");
+});
+
+test("a conversation that has outgrown its model can still be compacted, and the model reads all of it", async (context) => {
+  const model = await start(context, takes(400));
+  const { address } = await startGateway(context, { adapters: { model: toAdapter(model) } });
+  const input = Array.from({ length: 6 }, (_, index) => [
+    { role: "user", content: `question-${index} ${words(60)}` },
+    { role: "assistant", content: `answer-${index} ${words(60)}` },
+  ]).flat();
+  const response = await fetch(`${address}/v1/responses/compact`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "any", input }),
+  });
+  assert.equal(response.status, 200);
+  assert.equal(response.headers.get("x-portico-context"), "12 items");
+  const { output } = (await response.json()) as { readonly output: readonly { readonly type: string }[] };
+  assert.deepEqual(
+    output.map(({ type }) => type),
+    [...Array<string>(6).fill("message"), "compaction"],
+  );
+  const read = model.received.filter((received) => countWords(received) <= 400).flatMap(messagesOf);
+  const seen = read.map(({ content }) => content?.split(" ")[0]).filter((word) => word?.includes("-"));
+  assert.deepEqual(
+    seen,
+    input.map(({ content }) => content.split(" ")[0]),
+  );
 });

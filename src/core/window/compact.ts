@@ -3,31 +3,75 @@ import type { Delta } from "../delta.ts";
 import { GatewayError } from "../errors.ts";
 import { isSteering, type Item } from "../item.ts";
 import { pairTools, withoutOpen } from "../place/tools.ts";
-import { type Finish, isCutOff, type Turn } from "../turn.ts";
+import { type Finish, isCutOff, type Turn, type Usage } from "../turn.ts";
+import type { FitParts } from "./fit.ts";
+import { createParts } from "./parts.ts";
 
-/** Asks for a summary of the turn's conversation and yields one compaction; `stream` asks the adapter. */
+/**
+ * Asks for a summary of the turn's conversation and yields one compaction; `stream` asks the adapter. What is too long to
+ * be read at once is read in parts, each with the summary of those before it.
+ */
 export async function* summarise(
+  fitting: FitParts,
   turn: Turn,
   itemsParam: string,
   stream: (turn: Turn) => AsyncIterable<readonly Delta[]>,
 ): AsyncGenerator<readonly Delta[], void, void> {
-  if (turn.items.every(isSteering)) throw nothingSaid(itemsParam);
+  const summaryTurn = toSummaryTurn(turn);
+  if (summaryTurn.items.every(isSteering)) throw nothingSaid(itemsParam);
+  const parts = createParts(fitting, summaryTurn, prompt, itemsParam);
   let summary = "";
+  let usage: Usage | undefined;
+  for (;;) {
+    const part = await parts.next(summary === "" ? [] : [{ type: "compaction", summary }]);
+    if (part === undefined) break;
+    const items = part.concat({ type: "message", role: "user", content: prompt });
+    try {
+      ({ summary, usage } = yield* readSummary(stream({ ...summaryTurn, items }), usage));
+    } catch (thrown) {
+      await parts.shorten(thrown);
+    }
+  }
+  yield [{ type: "compaction", summary }];
+}
+
+/** A summary, while what is said about it is yielded; `before` was used before it. */
+async function* readSummary(
+  stream: AsyncIterable<readonly Delta[]>,
+  before: Usage | undefined,
+): AsyncGenerator<readonly Delta[], { readonly summary: string; readonly usage: Usage | undefined }, void> {
+  let summary = "";
+  let usage = before;
   let finish: Finish = "stop";
-  for await (const batch of stream(toSummaryTurn(turn))) {
+  for await (const batch of stream) {
+    const about: Delta[] = [];
     for (const delta of batch) {
       if (delta.type === "text") summary += delta.text;
+      else if (delta.type === "usage") about.push({ ...delta, usage: (usage = addUsage(before, delta.usage)) });
+      else if (delta.type === "notes" || delta.type === "finish") about.push(delta);
       if (delta.type === "finish") finish = delta.reason;
     }
     // Even an empty batch says that the model has begun.
-    yield batch.filter(isAbout);
+    yield about;
   }
   // An empty summary in place of a conversation would lose it, and so would half of one.
   if (summary.trim() === "")
     throw new GatewayError("adapter_protocol", "The model gave no summary of the conversation.");
   if (isCutOff(finish))
     throw new GatewayError("adapter_protocol", "The model's summary of the conversation was cut off.");
-  yield [{ type: "compaction", summary }];
+  return { summary, usage };
+}
+
+function addUsage(before: Usage | undefined, usage: Usage): Usage {
+  if (before === undefined) return usage;
+  const { cacheWriteTokens } = usage;
+  return {
+    inputTokens: before.inputTokens + usage.inputTokens,
+    cachedTokens: before.cachedTokens + usage.cachedTokens,
+    cacheWriteTokens: cacheWriteTokens === undefined ? undefined : (before.cacheWriteTokens ?? 0) + cacheWriteTokens,
+    outputTokens: before.outputTokens + usage.outputTokens,
+    reasoningTokens: before.reasoningTokens + usage.reasoningTokens,
+  };
 }
 
 const prompt =
@@ -37,9 +81,7 @@ const prompt =
   "that matter, with their exact values. Leave out greetings, repetitions and dead ends. Do not answer or continue the " +
   "conversation, and add nothing that was not said. Write in the language of the conversation. Reply with the summary alone.";
 
-/**
- * The conversation, then the request for a plain-text summary; the caller's own fields could ask for something else.
- */
+/** The conversation, to be answered in plain text; the caller's own fields could ask for something else. */
 function toSummaryTurn(turn: Turn): Turn {
   const settings = {
     ...turn.settings,
@@ -54,19 +96,12 @@ function toSummaryTurn(turn: Turn): Turn {
   };
   // A call still waiting for its output would stand between the conversation and the prompt, and models refuse that.
   const said = withoutOpen(turn.items, pairTools(turn.items).open);
-  const items: Item[] = said.filter((item) => !bringsSettings(item));
-  items.push({ type: "message", role: "user", content: prompt });
-  return { ...turn, items, settings };
+  return { ...turn, items: said.filter((item) => !bringsSettings(item)), settings };
 }
 
 /** Tools and settings among the items would come back with them. */
 function bringsSettings(item: Item): boolean {
   return item.type === "other" && isSteering(item);
-}
-
-/** What is said about the answer rather than in it. */
-function isAbout({ type }: Delta): boolean {
-  return type === "usage" || type === "notes" || type === "finish";
 }
 
 function nothingSaid(param: string): GatewayError {

@@ -1,5 +1,5 @@
 /** Asks again with less of the conversation if the model finds it too long: few servers say beforehand what fits. */
-import type { ToldWindow } from "../errors.ts";
+import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
 import { makeOnce } from "../lazy.ts";
 import { rootOf } from "../place/path.ts";
@@ -56,21 +56,20 @@ export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">
           return items;
         },
         async lessThan(items, adapter, refusal) {
-          if (refusal.wireCode !== "context_length_exceeded") return undefined;
+          if (!isTooLong(refusal)) return undefined;
           const count = await readCount();
           const fixed = fixedTexts(settings);
           const refused = countItems(items, fixed, count);
           // Less than was refused, and all of it reserved, leaves only what must stay.
           const least = fitWindow(items, fixed, { tokens: refused - 1, reserve: refused }, count);
-          const { contextWindow: told } = refusal;
-          const room = told === undefined ? Infinity : roomIn(told, settings);
+          const room = roomTold(refusal, settings);
           // If not even that is accepted, or the answer alone is to be too long, the conversation is not the cause.
           if (least === undefined || room <= 0) {
             windows.delete(keyOf(adapter));
             return undefined;
           }
           if (windows.size >= maxWindows) windows.clear();
-          windows.set(keyOf(adapter), Math.min(refused, told?.tokens ?? Infinity));
+          windows.set(keyOf(adapter), Math.min(refused, refusal.contextWindow?.tokens ?? Infinity));
           const needed = countItems(least, fixed, count);
           const share = ++refusals > maxHalvings ? 0 : Math.floor((refused - needed) / 2);
           const less = (await (room < refused ? fit(room, 0) : fit(needed + share))) ?? least;
@@ -87,8 +86,14 @@ const maxWindows = 10_000;
 /** Then all goes that can be left out: a caller should not wait long for a refusal. */
 const maxHalvings = 4;
 
-/** What a server leaves of its window for the conversation, by its own word. */
-function roomIn({ tokens, answer }: ToldWindow, settings: Settings): number {
+/** Whether a model found a conversation too long. */
+export function isTooLong(thrown: unknown): thrown is GatewayError {
+  return thrown instanceof GatewayError && thrown.wireCode === "context_length_exceeded";
+}
+
+/** How many tokens of a conversation there is room for, by the word of a server that refused more; else endless. */
+export function roomTold({ contextWindow }: GatewayError, settings: Settings): number {
+  const { tokens = Infinity, answer } = contextWindow ?? {};
   return tokens - (answer ?? reserveOf(settings, tokens, "auto"));
 }
 

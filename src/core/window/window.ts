@@ -88,6 +88,13 @@ export function countItems(items: readonly Item[], fixed: readonly string[], cou
   return tokens;
 }
 
+/** Where a conversation may be divided, oldest first: at a question or at a step, once something has been said. */
+export function findCuts(items: readonly Item[]): readonly number[] {
+  const first = items.findIndex((item) => !isSteering(item));
+  const starts = findStarts(items, (item, before) => isQuestion(item) || isStep(item, before));
+  return starts.filter((start) => start > first).toReversed();
+}
+
 /**
  * Where what is kept may begin, newest first: at a user message, so that no answer lacks its question, or at the next
  * step of an answer; never between a tool call and its output. The very beginning always counts.
