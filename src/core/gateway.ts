@@ -251,7 +251,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     };
     const stream = (asked: RoutedTurn) => adapter.stream(asked, signal, tell);
     if (ask.compacts === true) return summarise(parts, turn, ask.itemsParam, stream);
-    if (conversation === undefined) return stream(turn);
+    if (about.truncation === "disabled") return stream(turn);
     const shortening = shortener.begin(turn, conversation, ({ length }) => {
       about.omittedItems += about.contextItems - length;
       about.contextItems = length;

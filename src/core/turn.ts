@@ -170,8 +170,8 @@ export interface RoutedTurn extends Turn {
 
 /** What to ask of a conversation that may be too long for an adapter. */
 export interface Shortening {
-  /** Without what the adapter has found too long before. */
-  itemsFor(adapter: string): Promise<readonly Item[]>;
+  /** Without what is beyond the adapter's window, if that is known, and what it has found too long before. */
+  itemsFor(adapter: string, window: number | undefined): Promise<readonly Item[]>;
   /** What to ask instead of items that the adapter refused; undefined: nothing, so its refusal stands. */
   lessThan(items: readonly Item[], adapter: string, refusal: GatewayError): Promise<readonly Item[] | undefined>;
 }

@@ -33,7 +33,7 @@ async function ask({ items, settings, tokenCounter = async () => countText, take
     contextWindow: says,
   });
   const asked: number[] = [];
-  let next: readonly Item[] | undefined = await shortening.itemsFor("a");
+  let next: readonly Item[] | undefined = await shortening.itemsFor("a", undefined);
   while (next !== undefined) {
     asked.push(next.length);
     if (next.length <= takes) return { asked, isRefused: false };

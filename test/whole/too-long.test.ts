@@ -97,3 +97,25 @@ test("a conversation that has outgrown its model can still be compacted, and the
     input.map(({ content }) => content.split(" ")[0]),
   );
 });
+
+test("a fallback is sent no more than its own window, whoever remembers the conversation", async (context) => {
+  const large = await start(context, takes(10_000));
+  const small = await start(context, takes(10_000));
+  const { address } = await startGateway(context, {
+    default_adapter: "large",
+    adapters: {
+      large: toAdapter(large, { fallback: ["small"], retry: { times: 0 } }),
+      small: toAdapter(small, { context_window: 150 }),
+    },
+  });
+  const messages = [1, 2, 3].flatMap(() => [
+    { role: "user", content: words(30) },
+    { role: "assistant", content: words(30) },
+  ]);
+  for (let turn = 0; turn < 3; turn++) await ask(address);
+  large.script = answerJson({ error: { message: "out of order" } }, 500);
+  await ask(address);
+  await tell(address, { on: "chat", say: [...messages, { role: "user", content: words(30) }], more: { user: "bob" } });
+  assert.equal(small.received.length, 2);
+  for (const received of small.received) assert.ok(countWords(received) <= 150);
+});

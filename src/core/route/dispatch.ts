@@ -6,7 +6,7 @@ import { type BreakerState, outcomeOf, type Pass } from "./breaker.ts";
 import type { Delta, Deltas } from "../delta.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
-import type { Lane, RetrySettings, LaneStep } from "./lane.ts";
+import { type Lane, type RetrySettings, type LaneStep, windowOf } from "./lane.ts";
 import type { Remark, Tell } from "../ports.ts";
 import { adaptTurn } from "./adapt.ts";
 import type { RouteParts } from "./route.ts";
@@ -60,7 +60,8 @@ export async function* dispatchTurn(
   async function askLess(step: LaneStep, isAgain: boolean): Promise<Opened> {
     if (shortening === undefined) return ask(step, turn.items, isAgain);
     const { name } = step.lane;
-    let items = await shortening.itemsFor(name);
+    // For the first lane the turn has been made to fit.
+    let items = await shortening.itemsFor(name, step === path[0] ? undefined : windowOf(step.lane, turn.model));
     for (;;) {
       try {
         return await ask(step, items, isAgain);

@@ -21,6 +21,11 @@ export interface Lane {
   readonly retry?: RetrySettings | undefined;
 }
 
+/** How many tokens it takes for a model, by the caller's name for it; undefined: nobody knows. */
+export function windowOf({ contextWindow, adapter, models }: Lane, model: string): number | undefined {
+  return contextWindow ?? adapter.contextWindow?.(models.resolve(model));
+}
+
 export interface RetrySettings {
   /** How often a lane is retried. */
   readonly times: number;

@@ -2,7 +2,7 @@
 import type { BreakerState } from "./breaker.ts";
 import { closeAll } from "../closing.ts";
 import { dispatchTurn } from "./dispatch.ts";
-import { createLaneSteps, type Lane, type LaneStep, laneStepOf } from "./lane.ts";
+import { createLaneSteps, type Lane, type LaneStep, laneStepOf, windowOf } from "./lane.ts";
 import { createModelTable, isWholeName } from "./models.ts";
 import type { Adapter, Tell } from "../ports.ts";
 import { adaptTurn } from "./adapt.ts";
@@ -41,10 +41,7 @@ export function createRoute(parts: RouteParts): Route {
   const pick = createPicker(parts, steps);
   return {
     stream: (turn, signal, tell = ignore) => dispatchTurn(pick(turn.model).path, turn, signal, tell, parts),
-    contextWindow(model) {
-      const { lane } = pick(model);
-      return lane.contextWindow ?? lane.adapter.contextWindow?.(lane.models.resolve(model));
-    },
+    contextWindow: (model) => windowOf(pick(model).lane, model),
     countTokens: (turn, signal) => countTokens(pick(turn.model).lane, turn, signal),
     models: () => listModels(parts, Object.keys(byModel).filter(isWholeName), (model) => pick(model).lane),
     close: () => closeAll(new Set(lanes.map(({ adapter }) => adapter))),

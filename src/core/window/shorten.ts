@@ -6,7 +6,7 @@ import { rootOf } from "../place/path.ts";
 import { type Place, showsPath } from "../place/place.ts";
 import type { Ask, Settings, Shortening, Turn } from "../turn.ts";
 import { fixedTexts, type FitParts, reserveOf, truncationOf } from "./fit.ts";
-import { countItems, fitWindow } from "./window.ts";
+import { countItems, fitWindow, surelyFits } from "./window.ts";
 
 /**
  * The conversation that a turn is part of, by its session or its first turn; undefined: it is not ours to shorten. What a
@@ -18,8 +18,11 @@ export function oursToShorten(ask: Pick<Ask<Item>, "truncation">, place: Place, 
 }
 
 export interface Shortener {
-  /** For one turn; `onAsked` gets what an adapter is asked. What is learnt is remembered for the conversation. */
-  begin(turn: Turn, conversation: string, onAsked: (items: readonly Item[]) => void): Shortening;
+  /**
+   * For one turn; `onAsked` gets what an adapter is asked. What is learnt is remembered for the conversation; if that is
+   * not ours to shorten, refusals stand.
+   */
+  begin(turn: Turn, conversation: string | undefined, onAsked: (items: readonly Item[]) => void): Shortening;
   /** A model may have been replaced by one that takes more. */
   forget(): void;
 }
@@ -41,22 +44,25 @@ export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">
       const keyOf = (adapter: string) => JSON.stringify([conversation, adapter, model]);
       /** By the adapter that is asked now. */
       let refusals = 0;
+      const reserveIn = (tokens: number) => reserveOf(settings, tokens, "auto");
 
-      async function fit(tokens: number, reserve = reserveOf(settings, tokens, "auto")) {
+      async function fit(tokens: number, reserve = reserveIn(tokens)) {
         return fitWindow(all, fixedTexts(settings), { tokens, reserve }, await readCount());
       }
 
       return {
-        async itemsFor(adapter) {
+        async itemsFor(adapter, window = Infinity) {
           const learnt = windows.size === 0 ? undefined : windows.get(keyOf(adapter));
-          // What was learnt is an estimate, so a newest message that is longer may be taken all the same.
-          const items = (learnt === undefined ? undefined : await fit(learnt)) ?? all;
+          const tokens = Math.min(window, learnt ?? Infinity);
+          const mayExceed = tokens < Infinity && !surelyFits(all, fixedTexts(settings), tokens - reserveIn(tokens));
+          // Tokens are estimates, so a newest message that is longer may be taken all the same.
+          const items = (mayExceed ? await fit(tokens) : undefined) ?? all;
           refusals = 0;
           onAsked(items);
           return items;
         },
         async lessThan(items, adapter, refusal) {
-          if (!isTooLong(refusal)) return undefined;
+          if (conversation === undefined || !isTooLong(refusal)) return undefined;
           const count = await readCount();
           const fixed = fixedTexts(settings);
           const refused = countItems(items, fixed, count);
