@@ -1,7 +1,7 @@
 /** What a start does not wait for: code that its configuration does not need. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -133,6 +133,29 @@ test(
     }
   },
 );
+
+test("the compiled code of the four installations that were used last is kept", (context) => {
+  const home = makeFolder(context);
+  const cache = join(home, ".cache/portico");
+  const bin = fileURLToPath(new URL("bin/portico.js", root));
+  const run = () => {
+    const env = { PATH: process.env.PATH, HOME: home };
+    const child = spawnSync(process.execPath, [bin, "--version"], { encoding: "utf8", env });
+    assert.deepEqual([child.status, child.stderr], [0, ""]);
+  };
+  for (const year of [2001, 2002, 2003, 2004, 2005]) {
+    const folder = join(cache, `used-in-${year}`);
+    mkdirSync(folder, { recursive: true });
+    utimesSync(folder, new Date(`${year}-01-01`), new Date(`${year}-01-01`));
+  }
+  chmodSync(cache, 0o700);
+  run();
+  const [own = "", ...others] = readdirSync(cache).toSorted();
+  assert.deepEqual(others, ["used-in-2003", "used-in-2004", "used-in-2005"]);
+  utimesSync(join(cache, own), new Date("2000-01-01"), new Date("2000-01-01"));
+  run();
+  assert.ok(statSync(join(cache, own)).mtime > new Date("2020-01-01"));
+});
 
 test("Portico runs where no compiled code can be cached", (context) => {
   const home = makeFolder(context);

@@ -29,7 +29,7 @@ export const runtime: Runtime = {
   },
   async open(config) {
     const { loadAdapters } = await import("../adapters/index.ts");
-    // Side by side, so that all our files are resolved before the first package is, while that is fast: see bin/portico.js.
+    // Side by side, so that all our files are resolved before the first package is, while that is fast: see bin/run.js.
     const [{ createPortico }] = await Promise.all([import("../portico.ts"), loadAdapters(config.adapters)]);
     const portico = await createPortico(config);
     // Adapters are others' code: an unhandled rejection in one must not end the process and every stream.
