@@ -34,8 +34,7 @@ export interface Portico {
   readonly gateway: Gateway;
   /** Logs a turn that no request asked for. */
   readonly note: Observer["endedWithoutCaller"];
-  /** Logs a failure that nobody awaits. */
-  readonly noteStray: (thrown: unknown) => void;
+  readonly log: DoorLog;
   /** The models that callers may choose from, as far as the adapters list them. */
   models(): Promise<readonly string[]>;
   /**
@@ -170,7 +169,7 @@ async function open(config: Config, surroundings: Surroundings, opened: Part[]):
     gateway,
     // Not counted by owner: a program may have any number of them.
     note: noteTurn,
-    noteStray: (err) => log.error({ err }, "Something failed that nobody was waiting for. The gateway continues."),
+    log,
     models: () => adapter.models(),
     reload: oneAfterTheOther(change),
     close(endOthers) {

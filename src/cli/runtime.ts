@@ -11,7 +11,7 @@ export interface Runtime {
   open(config: Config): Promise<Running>;
 }
 
-export type Running = Pick<Portico, "address" | "reload" | "close">;
+export type Running = Pick<Portico, "address" | "log" | "reload" | "close">;
 
 export const runtime: Runtime = {
   async tryAdapters({ adapters, file }) {
@@ -33,9 +33,11 @@ export const runtime: Runtime = {
     const [{ createPortico }] = await Promise.all([import("../portico.ts"), loadAdapters(config.adapters)]);
     const portico = await createPortico(config);
     // Adapters are others' code: an unhandled rejection in one must not end the process and every stream.
-    process.on("unhandledRejection", portico.noteStray);
-    const { address, reload } = portico;
-    const close = () => portico.close().finally(() => process.off("unhandledRejection", portico.noteStray));
-    return { address, reload, close };
+    const { address, log, reload } = portico;
+    const note = (err: unknown) =>
+      log.error({ err }, "Something failed that nobody was waiting for. The gateway continues.");
+    process.on("unhandledRejection", note);
+    const close = () => portico.close().finally(() => process.off("unhandledRejection", note));
+    return { address, log, reload, close };
   },
 };

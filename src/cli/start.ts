@@ -3,11 +3,11 @@ import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
 import { findOrCreateToken, type GeneratedToken, storeToken } from "../config/token.ts";
 import { findFixed } from "../fixed.ts";
-import type { Command } from "./command.ts";
+import { type Command, CommandError } from "./command.ts";
 import { nameOf, readVersion } from "./help.ts";
 import { explainFailure } from "./failure.ts";
 import type { Runtime, Running } from "./runtime.ts";
-import { configOption, describeProblems, listProblems, readSettings, type SettingsOptions } from "./settings.ts";
+import { configOption, describeProblems, readSettings, type SettingsOptions } from "./settings.ts";
 import type { Terminal } from "./terminal.ts";
 import { listenForSignals } from "./signals.ts";
 import { messageOf } from "../core/errors.ts";
@@ -29,15 +29,14 @@ export const start: Command = {
     // A signal may come right after the start.
     const signals = listenForSignals(terminal);
     try {
-      let gateway = await open(await readAll(options, terminal), terminal, runtime);
-      if (gateway === undefined) return 1;
+      let gateway = await open(await readAll(options, terminal), runtime);
       terminal.outlastOutput();
       signals.begin();
       terminal.print(describeStart(gateway, terminal));
       while ((await signals.next()) === "reload") {
         // A file that is missing for a moment is no request to run without one, with other terms and another token.
         const { file } = gateway.settings.config;
-        const changed = await readAgain({ ...options, config: file }, terminal, runtime);
+        const changed = await readAgain(gateway, { ...options, config: file }, terminal, runtime);
         if (changed === undefined || signals.isStopping) continue;
         const fixed = findFixed(gateway.settings.config, changed.config);
         if (fixed.length === 0) {
@@ -47,14 +46,7 @@ export const start: Command = {
         const why = `${fixed.join(", ")} changed, which needs a restart`;
         const code = await drain(gateway, `Reloading: ${why};`, terminal);
         if (signals.isStopping) return code;
-        let next = await open(changed, terminal, runtime);
-        if (next === undefined) {
-          // What opened once likely opens again.
-          next = await open(asOpened(gateway.settings), terminal, runtime);
-          if (next === undefined) return 1;
-          terminal.complain("The gateway continues with its old configuration.");
-        }
-        gateway = next;
+        gateway = await reopen(gateway, changed, terminal, runtime);
         terminal.print(describeStart(gateway, terminal));
       }
       return await drain(gateway, "Draining:", terminal, " Another signal after a moment stops at once.");
@@ -78,14 +70,14 @@ interface Settings extends Loaded {
 /** Throws a ConfigError with everything that is wrong. */
 async function readAll(options: SettingsOptions, terminal: Terminal): Promise<Settings> {
   const loaded = await readSettings(options, terminal);
-  if (loaded.warnings.length > 0) terminal.complain(listProblems(loaded.warnings, "warning: "));
   if (loaded.config.file !== undefined) return loaded;
   const generatedToken = findOrCreateToken(loaded.config.dataDir);
   return { ...loaded, config: { ...loaded.config, auth: { token: generatedToken.token } }, generatedToken };
 }
 
-/** The current settings; undefined, with the reasons printed, if the gateway could not run with them. */
+/** The current settings; undefined, with the reasons told, if the gateway could not run with them. */
 async function readAgain(
+  gateway: OpenGateway,
   options: SettingsOptions,
   terminal: Terminal,
   runtime: Runtime,
@@ -96,12 +88,19 @@ async function readAgain(
     return settings;
   } catch (thrown) {
     if (!(thrown instanceof ConfigError)) throw thrown;
-    terminal.complain(`${describeProblems(thrown)}\nThe gateway continues with its old configuration.`);
+    refuse(gateway, describeProblems(thrown), terminal);
     return undefined;
   }
 }
 
-async function open(settings: Settings, terminal: Terminal, runtime: Runtime): Promise<OpenGateway | undefined> {
+/** Says why a gateway does not change: to the operator and, since its readers parse every line, in the log. */
+function refuse({ running }: OpenGateway, why: string, terminal: Terminal): void {
+  terminal.print(`${why}\nThe gateway continues with its old configuration.`);
+  running.log.error({}, `The gateway continues with its old configuration. ${why}`);
+}
+
+/** Throws what the operator can do something about. */
+async function open(settings: Settings, runtime: Runtime): Promise<OpenGateway> {
   const { config } = settings;
   let running: Running | undefined;
   try {
@@ -111,8 +110,26 @@ async function open(settings: Settings, terminal: Terminal, runtime: Runtime): P
     return { running, settings };
   } catch (thrown) {
     await running?.close().catch(() => {});
-    terminal.complain(explainFailure(thrown, config.http));
-    return undefined;
+    throw new CommandError(explainFailure(thrown, config.http));
+  }
+}
+
+/** A new gateway with other settings or, if there can be none, with the old ones: what opened once likely opens again. */
+async function reopen(
+  { settings: old }: OpenGateway,
+  settings: Settings,
+  terminal: Terminal,
+  runtime: Runtime,
+): Promise<OpenGateway> {
+  try {
+    return await open(settings, runtime);
+  } catch (thrown) {
+    const why = messageOf(thrown);
+    const reopened = await open(asOpened(old), runtime).catch((again: unknown) => {
+      throw new CommandError(`${why}\n${messageOf(again)}`);
+    });
+    refuse(reopened, why, terminal);
+    return reopened;
   }
 }
 
@@ -126,13 +143,13 @@ function asOpened(settings: Settings): Settings {
   return generatedToken === undefined ? settings : { ...settings, generatedToken: { ...generatedToken, isNew: false } };
 }
 
-/** The same gateway with other settings or, if it cannot have them, with the old ones and the reason printed. */
+/** The same gateway with other settings or, if it cannot have them, with the old ones and the reason told. */
 async function change(gateway: OpenGateway, settings: Settings, terminal: Terminal): Promise<OpenGateway> {
   try {
     storeNewToken(settings);
     await gateway.running.reload(settings.config);
   } catch (thrown) {
-    terminal.complain(`${messageOf(thrown)}\nThe gateway continues with its old configuration.`);
+    refuse(gateway, messageOf(thrown), terminal);
     return gateway;
   }
   const changed = { ...gateway, settings };
@@ -143,7 +160,7 @@ async function change(gateway: OpenGateway, settings: Settings, terminal: Termin
 }
 
 function describeStart({ running: { address }, settings }: OpenGateway, { env }: Terminal): string {
-  const { config, reason, generatedToken } = settings;
+  const { config, warnings, reason, generatedToken } = settings;
   const { console: hasConsole, endpoints } = config.http;
   const on = [endpoints.chat && chatPath, endpoints.responses && "/v1/responses"].filter(Boolean);
   const lines = [
@@ -158,6 +175,7 @@ function describeStart({ running: { address }, settings }: OpenGateway, { env }:
   tell("data", config.dataDir);
   const without = `no file, so both endpoints and the console are on (\`${nameOf("init", env)}\` writes one)`;
   tell("config", config.file ?? without);
+  for (const { path, message } of warnings) tell("warning", `${path}: ${message}`);
   if (generatedToken?.isNew === false) tell("token", `in ${generatedToken.file}`);
   if (generatedToken?.isNew) {
     tell("token", `${generatedToken.token}  (shown only now; stored in ${generatedToken.file})`);

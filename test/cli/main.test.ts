@@ -23,7 +23,7 @@ writeFileSync(
 function createScreen({ isInteractive = false } = {}) {
   const printed: string[] = [];
   const complained: string[] = [];
-  const complaints = createSteps();
+  const prints = createSteps();
   const exits: number[] = [];
   const stop = Promise.withResolvers<(signal: Signal) => void>();
   const shown = Promise.withResolvers<void>();
@@ -33,12 +33,10 @@ function createScreen({ isInteractive = false } = {}) {
     now: () => new Date(nowMs),
     print(line) {
       printed.push(line);
+      prints.step();
       shown.resolve();
     },
-    complain(line) {
-      complained.push(line);
-      complaints.step();
-    },
+    complain: (line) => void complained.push(line),
     isInteractive,
     onSignal: (listener) => stop.resolve(listener),
     exit: (code) => void exits.push(code),
@@ -50,7 +48,7 @@ function createScreen({ isInteractive = false } = {}) {
     terminal,
     printed,
     complained,
-    complaintsReached: complaints.reached,
+    printsReached: prints.reached,
     exits,
     pass,
     early: stop.promise,
@@ -82,12 +80,20 @@ function writeSettings(name: string, http: object, gateway: object = {}): string
 }
 
 /** By default its gateway must not be reloaded. */
-function createRuntime(open: (config: Config) => Promise<Omit<Running, "reload"> & Partial<Running>>): Runtime {
+function createRuntime(
+  open: (config: Config) => Promise<Pick<Running, "address" | "close"> & Partial<Running>>,
+): Runtime {
   const reload = () => assert.fail("the gateway may not be reloaded");
+  const log = { info: () => assert.fail("nothing is to be logged"), error: () => assert.fail("nothing failed") };
   return {
     tryAdapters: async () => {},
-    open: async (config) => ({ reload, ...(await open(config)) }),
+    open: async (config) => ({ log, reload, ...(await open(config)) }),
   };
+}
+
+/** Gathers the messages of failures. */
+function toLog(failures: string[]): Running["log"] {
+  return { info: () => {}, error: (_, message) => void failures.push(message) };
 }
 
 const nobody = createRuntime(() => assert.fail("no gateway may be opened"));
@@ -291,7 +297,7 @@ test("A start says where it listens and what is on; what works but is dangerous 
         / is running\. No endpoint is on, so no listener is open\.$/m,
         /^ {2}endpoints {2}none \(enable them in gateway\.http\.endpoints\)\n {2}adapter /m,
       ],
-      /^warning: gateway\.http\.console: no endpoint is on/,
+      /^ {2}warning {4}gateway\.http\.console: no endpoint is on/m,
     ],
     [
       [
@@ -300,7 +306,7 @@ test("A start says where it listens and what is on; what works but is dangerous 
       ],
       "http://127.0.0.1:8600",
       [/ listens on http:\/\/127\.0\.0\.1:8600\n {2}endpoints {2}\/v1\/responses\n {2}adapter /],
-      /^warning: gateway\.http\.auth_token: shorter than 16/,
+      /^ {2}warning {4}gateway\.http\.auth_token: shorter than 16/m,
     ],
     [
       ["--bind", `unix:${socket}`],
@@ -309,7 +315,7 @@ test("A start says where it listens and what is on; what works but is dangerous 
         /^ {2}endpoints {2}\/v1\/chat\/completions, \/v1\/responses\n {2}console {4}\/console\n/m,
         /^ {2}curl --unix-socket \/.*door\.sock http:\/\/localhost\/v1\/chat\/completions -H "Authorization/m,
       ],
-      /^$/,
+      /^(?!.*warning)/s,
     ],
   ] as const) {
     const { terminal, printed, complained, signals } = createScreen();
@@ -319,7 +325,8 @@ test("A start says where it listens and what is on; what works but is dangerous 
     (await signals)("SIGTERM");
     assert.equal(await ended, 0);
     for (const each of expected) assert.match(printed[0]!, each);
-    assert.match(complained.join("\n"), warnings);
+    assert.match(printed[0]!, warnings);
+    assert.deepEqual(complained, []);
   }
 });
 
@@ -349,20 +356,23 @@ test("SIGHUP reads the configuration of a service again, and the open gateway co
   assert.match(printed[1]!, /^Reloaded: new requests see the new configuration, .*\nPortico \S+ listens on http/);
 });
 
-test("A gateway that cannot apply a configuration continues as before.", async () => {
-  const { terminal, complained, signals, complaintsReached } = createScreen();
+test("A gateway that cannot apply a configuration continues as before, and says so to the operator and in its log.", async () => {
+  const { terminal, printed, complained, signals, printsReached } = createScreen();
+  const logged: string[] = [];
   const runtime = createRuntime(async () => ({
     address: "http://127.0.0.1:8600",
+    log: toLog(logged),
     reload: () => Promise.reject(new Error("The adapter 'agent' cannot be used: it is gone")),
     close: async () => {},
   }));
   const ended = run(["start"], terminal, runtime);
   const send = await signals;
   send("SIGHUP");
-  await complaintsReached(1);
-  assert.deepEqual(complained, [
-    "The adapter 'agent' cannot be used: it is gone\nThe gateway continues with its old configuration.",
-  ]);
+  await printsReached(2);
+  const why = "The adapter 'agent' cannot be used: it is gone";
+  assert.equal(printed[1], `${why}\nThe gateway continues with its old configuration.`);
+  assert.deepEqual(logged, [`The gateway continues with its old configuration. ${why}`]);
+  assert.deepEqual(complained, []);
   send("SIGTERM");
   assert.equal(await ended, 0);
 });
@@ -392,13 +402,13 @@ test("SIGHUP with another address opens a new gateway when the turns of the old 
 });
 
 test("SIGHUP with a wrong configuration, or an unusable adapter, lists every problem and changes nothing.", async () => {
-  const { terminal, complained, signals, complaintsReached } = createScreen();
+  const { terminal, printed, signals, printsReached } = createScreen();
   let opened = 0;
   let faults: readonly Problem[] = [];
   const runtime: Runtime = {
     ...createRuntime(async () => {
       opened++;
-      return { address: "http://127.0.0.1:8600", close: async () => {} };
+      return { address: "http://127.0.0.1:8600", log: toLog([]), close: async () => {} };
     }),
     async tryAdapters({ file }) {
       if (faults.length > 0) throw new ConfigError(faults, file);
@@ -409,17 +419,17 @@ test("SIGHUP with a wrong configuration, or an unusable adapter, lists every pro
   const send = await signals;
   writeSettings("breaking.json", { prot: 1, bind: "nowhere" });
   send("SIGHUP");
-  await complaintsReached(1);
+  await printsReached(2);
   assert.match(
-    complained[0]!,
+    printed[1]!,
     /^The configuration in .*breaking\.json has 2 problems:\n.*prot.*\n.*bind.*\nThe gateway continues with its old configuration\.$/,
   );
   writeSettings("breaking.json", {});
   faults = [{ path: "gateway.adapters.agent", message: "there is no such program" }];
   send("SIGHUP");
-  await complaintsReached(2);
+  await printsReached(3);
   assert.match(
-    complained[1]!,
+    printed[2]!,
     /gateway\.adapters\.agent: there is no such program\nThe gateway continues with its old configuration\.$/,
   );
   assert.equal(opened, 1);
@@ -428,22 +438,22 @@ test("SIGHUP with a wrong configuration, or an unusable adapter, lists every pro
 });
 
 test("A configuration with which the gateway cannot restart is replaced by the previous one.", async () => {
-  const { terminal, complained, signals, complaintsReached } = createScreen();
+  const { terminal, printed, signals, printsReached } = createScreen();
   const binds: string[] = [];
   const runtime = createRuntime(async ({ http: { bind } }) => {
     binds.push(bind);
     if (bind !== "127.0.0.1") throw Object.assign(new Error("listen"), { code: "EADDRNOTAVAIL", syscall: "listen" });
-    return { address: "http://127.0.0.1:8600", close: async () => {} };
+    return { address: "http://127.0.0.1:8600", log: toLog([]), close: async () => {} };
   });
   const file = writeSettings("failing.json", { bind: "127.0.0.1" });
   const ended = run(["start", "--config", file], terminal, runtime);
   const send = await signals;
   writeSettings("failing.json", { bind: "127.0.0.9" });
   send("SIGHUP");
-  await complaintsReached(2);
+  await printsReached(3);
   assert.deepEqual(binds, ["127.0.0.1", "127.0.0.9", "127.0.0.1"]);
   assert.match(
-    complained.join("\n"),
+    printed[2]!,
     /this machine has no address 127\.0\.0\.9.*\nThe gateway continues with its old configuration/,
   );
   send("SIGTERM");
@@ -464,8 +474,7 @@ test("A gateway that can restart neither with the new configuration nor with the
   send("SIGHUP");
   assert.equal(await ended, 1);
   assert.deepEqual(complained, [
-    "Portico could not start: the store is gone, 2",
-    "Portico could not start: the store is gone, 3",
+    "Portico could not start: the store is gone, 2\nPortico could not start: the store is gone, 3",
   ]);
 });
 
@@ -566,10 +575,10 @@ test("If the token's file was deleted, a reload generates another token and stor
 
 test("A token that was rotated stays so if the gateway can restart only with the previous configuration.", async () => {
   const here = { folder: mkdtempSync(join(folder, "rotated-")) };
-  const { terminal, signals, printed, complaintsReached } = createScreen();
+  const { terminal, signals, printed, printsReached } = createScreen();
   const runtime = createRuntime(async ({ file }) => {
     if (file !== undefined) throw new Error("the port is in use");
-    return { address: "http://127.0.0.1:8600", close: async () => {} };
+    return { address: "http://127.0.0.1:8600", log: toLog([]), close: async () => {} };
   });
   const ended = run(["start"], { ...terminal, ...here }, runtime);
   const send = await signals;
@@ -577,7 +586,7 @@ test("A token that was rotated stays so if the gateway can restart only with the
   const rotated = readFileSync(join(here.folder, ".portico/token"), "utf8");
   writeSettings(join(relative(folder, here.folder), "portico.json"), { port: 8601 });
   send("SIGHUP");
-  await complaintsReached(2);
+  await printsReached(4);
   assert.equal(readFileSync(join(here.folder, ".portico/token"), "utf8"), rotated);
   send("SIGTERM");
   assert.equal(await ended, 0);

@@ -103,7 +103,8 @@ test("A risky setting on the command line is named by its option.", async () => 
   const started = begin(newFolder(), ["start", "--port", "0", "--bind", "0.0.0.0"]);
   await started.said("curl ");
   started.signal("SIGTERM");
-  assert.match((await started.ended).complained, /^warning: --bind: 0\.0\.0\.0 can be reached from other machines/m);
+  const { printed } = await started.ended;
+  assert.match(printed, /^ {2}warning {4}--bind: 0\.0\.0\.0 can be reached from other machines/m);
 });
 
 test("A local Ollama is used with a model that it has, which the first request names.", async (context) => {

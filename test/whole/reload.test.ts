@@ -1,7 +1,7 @@
 /** A running gateway reloads its configuration: no request is refused, and running turns finish. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { rmSync } from "node:fs";
+import { chmodSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
@@ -23,20 +23,18 @@ async function reload(program: Program, folder: string, config: string, sign = "
   return readOutput(program, "SIGHUP", (text) => text.includes(sign) && text.includes("  config "));
 }
 
-/** What the gateway prints after a signal, on either stream, until it is enough. */
+/** What the gateway prints after a signal, until it is enough. */
 function readOutput(program: Program, signal: NodeJS.Signals, isEnough: (text: string) => boolean): Promise<string> {
-  const { stdout, stderr } = program.child;
+  const { stdout } = program.child;
   return new Promise((resolve) => {
     let text = "";
     const listen = (piece: string) => {
       text += piece;
       if (!isEnough(text)) return;
       stdout?.off("data", listen);
-      stderr?.off("data", listen);
       resolve(text);
     };
     stdout?.on("data", listen);
-    stderr?.on("data", listen);
     program.child.kill(signal);
   });
 }
@@ -232,7 +230,7 @@ test(
 test("an invalid configuration changes nothing, not even for running requests", options, async (context) => {
   const folder = makeFolder(context);
   const old = await startNamed(context, "old");
-  writeConfig(folder, toConfig({ adapters: old.adapters }));
+  chmodSync(writeConfig(folder, toUsualConfig({ adapters: old.adapters })), 0o644);
   const program = runProgram(context, folder, "start");
   const address = await program.address();
   const rest = await beginStream(address);
@@ -251,7 +249,17 @@ test("an invalid configuration changes nothing, not even for running requests", 
   assert.equal((await tellWell(address, { on: "chat", say: "hi" })).text, "old: hi");
   old.release();
   assert.match(await rest(), /"content":"waited".*\[DONE\]\n\n$/s);
-  assert.equal((await program.stop()).code, 0);
+  const { code, stdout, stderr } = await program.stop();
+  assert.equal(code, 0);
+  assert.match(stdout, /^ {2}warning {4}gateway\.http\.auth_token: is in a file that other users may read/m);
+  // Standard error has the log and nothing else, so that its readers can parse every line.
+  const lines = stderr
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { level: number; msg: string });
+  const failures = lines.filter(({ level }) => level === 50).map(({ msg }) => msg);
+  assert.equal(failures.length, 2);
+  for (const each of failures) assert.match(each, /^The gateway continues with its old configuration\. The config/);
 });
 
 test(
