@@ -26,7 +26,10 @@ export function* findDangers(file: PlacedFile, now: Date): Problems {
   if (http.console) yield* judgeConsole(file.gateway, listens);
   for (const [path, token] of tokensOf(file)) {
     if (token.length >= 16) continue;
-    yield problem(path, "shorter than 16 characters, so it can be guessed; use a long random token");
+    yield problem(
+      path,
+      "shorter than 16 characters, so it can be guessed; use a long random token (`portico token make` makes one)",
+    );
   }
   for (const [index, token] of http.tokens.entries()) {
     yield* judgeUse(http, token, ["gateway", "http", "tokens", index], now);

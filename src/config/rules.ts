@@ -42,7 +42,7 @@ function* judgeTokens(file: unknown): Problems {
   const named = namedTokens(file);
   for (const [path, token] of named) if (isObject(token)) yield* judgeNamed(file, path, token);
   for (const [path, token] of tokensOf(file)) {
-    if (token === "") yield misfit(path, token, "a token of at least 16 characters");
+    if (token === "") yield misfit(path, token, "a long random token (`portico token make` makes one)");
     else if (!isToken(token)) {
       const fault = "contains a space or a character that no header can carry; allowed: visible ASCII characters";
       yield problem(path, faultAround(token) ?? fault);

@@ -287,7 +287,7 @@ test("Risky settings cause warnings.", async () => {
     warnings.map(({ path, message }) => `${path}: ${message}`),
     [
       "gateway.http.bind: 0.0.0.0 can be reached from other machines over plain HTTP; put a proxy with TLS in front of it, or bind it to 127.0.0.1",
-      "gateway.http.auth_token: shorter than 16 characters, so it can be guessed; use a long random token",
+      "gateway.http.auth_token: shorter than 16 characters, so it can be guessed; use a long random token (`portico token make` makes one)",
       "gateway.http.tokens[0].endpoints[1]: 'compat_responses' is off; set gateway.http.endpoints.compat_responses to enable it",
       "gateway.http.tokens[0].expires_at: has passed, so this token no longer works",
       "gateway.sessions.store: sessions are stored in memory and lost when the gateway stops",

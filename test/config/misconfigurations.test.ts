@@ -231,7 +231,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "an empty token",
     withHttp({ auth_token: "" }),
-    "gateway.http.auth_token: found an empty string; allowed: a token of at least 16 characters",
+    "gateway.http.auth_token: found an empty string; allowed: a long random token (`portico token make` makes one)",
   ],
   [
     "a token that is a number",
