@@ -3,6 +3,7 @@ import type { FastifyRequest, onRequestHookHandler } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import { checkToken, opensAny, type Token } from "./auth.ts";
 import { hasBody } from "./body.ts";
+import { leadToConsole } from "./console.ts";
 import { applyCors } from "./cors.ts";
 import { decodePath } from "./paths.ts";
 import { requireRoute, type FindRoute, isOperators } from "./router.ts";
@@ -18,7 +19,7 @@ declare module "fastify" {
 export function createAdmission(find: FindRoute): onRequestHookHandler {
   return (request, reply, done) => {
     checkForm(request);
-    if (applyCors(request, reply)) return;
+    if (applyCors(request, reply) || leadToConsole(request, reply)) return;
     const { route, terms } = request;
     const needsToken = route?.endpoints.length !== 0;
     if (needsToken) {

@@ -32,6 +32,18 @@ export function createConsole() {
   };
 }
 
+/**
+ * Leads a browser from the gateway's bare address to the page, and returns whether it did. For any other client that
+ * address is an unknown URL.
+ */
+export function leadToConsole({ method, originalUrl, headers, terms }: FastifyRequest, reply: FastifyReply): boolean {
+  const isBrowser = originalUrl === "/" && method === "GET" && headers.accept?.includes("text/html") === true;
+  if (!isBrowser || !terms.console) return false;
+  // Relative, so that a proxy may serve it under a path of its own.
+  reply.code(307).header("location", "console").send();
+  return true;
+}
+
 const page = "index.html";
 
 /** Only this origin may be run, shown or requested, whatever a message tries. */

@@ -29,6 +29,19 @@ suite("the console", () => {
     }
   });
 
+  test("is where a browser gets that opens the gateway's bare address; other clients need a token there", async (context) => {
+    const accept = "text/html,application/xhtml+xml,*/*;q=0.8";
+    const ask = async (address: string, headers: Record<string, string>, path = "/") => {
+      const { status, headers: answered } = await fetch(address + path, { headers, redirect: "manual" });
+      return [status, answered.get("location")];
+    };
+    const address = await open(context);
+    assert.deepEqual(await ask(address, { accept }), [307, "console"]);
+    assert.deepEqual(await ask(address, { accept: "*/*" }), [401, null]);
+    assert.deepEqual(await ask(address, { accept }, "/other"), [401, null]);
+    assert.deepEqual(await ask(await open(context, { console: false }), { accept }), [401, null]);
+  });
+
   test("allows the browser to load and request only what comes from the gateway", async (context) => {
     const address = await open(context);
     for (const path of ["/console", "/console/main.js"]) {
