@@ -12,7 +12,7 @@ import { prepareClosing } from "./closing.ts";
 import { createBurstWait } from "./burst.ts";
 import { watchConnections } from "./connections.ts";
 import { sendError } from "./errors.ts";
-import { createHoldings, holdWhole } from "./held.ts";
+import { createHoldings } from "./held.ts";
 import { createJournal } from "./journal.ts";
 import type { DoorLog } from "./lines.ts";
 import { createListener } from "./listener.ts";
@@ -27,6 +27,7 @@ import { toRemarkHeaders } from "./send.ts";
 import { type Decisions, type SharedParts, toTerms } from "./terms.ts";
 import type { Tracer } from "./trace.ts";
 import { createTurns } from "./turns.ts";
+import { holdWhole } from "./unread.ts";
 import { createWebSockets } from "./websocket.ts";
 
 export interface DoorParts extends Decisions {

@@ -13,7 +13,7 @@ import { toTokenCount } from "../protocols/responses/object.ts";
 import { checkModels } from "./auth.ts";
 import { workOnBody } from "./body.ts";
 import { watchClient } from "./client.ts";
-import { checkRepeated } from "./held.ts";
+import { checkRepeated } from "./unread.ts";
 import { readHint } from "./hint.ts";
 import { readStartingAfter } from "./numbering.ts";
 import { sendJson, sendStream, sendWhole } from "./send.ts";

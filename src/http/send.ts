@@ -9,9 +9,10 @@ import type { Reply } from "../core/gateway.ts";
 import { type About, type Remark, unplaced, type Voice } from "../core/ports.ts";
 import type { Answer } from "../core/turn.ts";
 import { createSseWriter } from "./client.ts";
-import { checkRepeated, type FollowerHold, holdFollower, holdRest } from "./held.ts";
+import { type Follower, holdFollower } from "./followers.ts";
 import type { RequestRecord } from "./journal.ts";
 import { createNumbering, type Numbering } from "./numbering.ts";
+import { checkRepeated, holdRest } from "./unread.ts";
 
 /** Sends the answer once it is complete. */
 export async function sendWhole(
@@ -59,7 +60,7 @@ export async function sendStream(
 ): Promise<FastifyReply> {
   const { limits, held, now, journal } = reply.request.terms;
   let placed: Reply | undefined;
-  let follower: FollowerHold | undefined;
+  let follower: Follower | undefined;
   let spoke = false;
   const numberFor = ({ id }: Pick<About, "id">) =>
     numbering === undefined ? (text: string) => text : createNumbering(numbering, id);

@@ -10,8 +10,10 @@ import { callerLeft } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import { unplaced } from "../../src/core/ports.ts";
 import type { Answer } from "../../src/core/turn.ts";
-import { checkRepeated, createHoldings, holdFollower, holdRest, holdWhole, toHeldBytes } from "../../src/http/held.ts";
+import { holdFollower } from "../../src/http/followers.ts";
+import { createHoldings, toHeldBytes } from "../../src/http/held.ts";
 import { sendStream, sendWhole } from "../../src/http/send.ts";
+import { checkRepeated, holdRest, holdWhole } from "../../src/http/unread.ts";
 import { createBox, say, type Script, toToken, token } from "../scripted.ts";
 import { dial, refusalOf, textOf } from "./websocket-client.ts";
 
