@@ -153,3 +153,14 @@ test("Every limit is in docs/errors.md with its key, its default, and an existin
     [],
   );
 });
+
+test("The defaults in docs/operating.md's table of memory are those of the schema.", () => {
+  const page = readFileSync(new URL("../../docs/operating.md", import.meta.url), "utf8");
+  const [, table = ""] = /^### How much memory it takes$(.*?)^### /ms.exec(page) ?? [];
+  const rows = [...table.matchAll(/^\|[^|]+\| `([^`]+)` +\| (\d+) MiB/gm)];
+  assert.equal(rows.length, 6);
+  for (const [, key, mebibytes] of rows) {
+    const [, form] = keys.find(([path]) => path === `gateway.${key}`) ?? [];
+    assert.equal(form?.default, Number(mebibytes) * 1024 * 1024, key);
+  }
+});
