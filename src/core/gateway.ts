@@ -16,7 +16,7 @@ import { createRemoteTurns } from "./live/remote-turns.ts";
 import { createKeyed, type KeyedLimits } from "./live/keyed.ts";
 import { leaveOnReturn } from "./leaving.ts";
 import { createLiveTurns, type LiveTurnsLimits } from "./live/live-turns.ts";
-import { findContinued, findPlace, type Requester } from "./place/place.ts";
+import { findContinued, findPlace, type Requester, withUnstored } from "./place/place.ts";
 import type { About, Remark, Tell } from "./ports.ts";
 import { createQueue, leaveAll, type Queue } from "./place/queue.ts";
 import { createThreads } from "./place/threads.ts";
@@ -170,7 +170,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   const keyed = createKeyed({ store, liveTurns, remoteTurns, begin, beginStored, resolve, limits, now });
 
   /** Looks up the items that a request refers to; those of a running turn once it is over. */
-  async function resolve(ask: Ask, { owner, signal }: Pick<Caller, "owner" | "signal">): Promise<Ask<Item>> {
+  async function resolve(ask: Ask, { owner, signal, memory }: Pick<Caller, "owner" | "signal" | "memory">) {
     const findTurn: SessionStore["findTurn"] = async (_owner, turnId) => {
       // It may end while the store is asked.
       const turn = named.get(turnId);
@@ -179,7 +179,10 @@ export function createGateway(parts: GatewayParts): Gateway {
       await unlessAborted(turn.over, signal);
       return store.findTurn(owner, turnId);
     };
-    return { ...ask, items: await resolveReferences({ findTurn }, owner, ask, limits().maxReferencedCharacters) };
+    const items = await resolveReferences({ findTurn }, owner, ask, limits().maxReferencedCharacters);
+    const resolved = withUnstored({ ...ask, items }, memory);
+    if (resolved.items.length > items.length) checkSize(resolved, limits(), ask.settings.tools);
+    return resolved;
   }
 
   async function begin(ask: Ask<Item>, caller: Caller, isBegun = false): Promise<Reply> {

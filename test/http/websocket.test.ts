@@ -132,17 +132,27 @@ test("a stored response may follow one that is not: it is stored with the whole 
   assert.equal(textOf(await other.answer()), "5");
 });
 
-test("a question that is repeated with the output of a tool reaches the model once, though nothing is stored", async (context) => {
-  const box = createBox(context, async function* (turn) {
-    if (turn.items.length > 1) yield* count(turn);
-    else yield [{ type: "tool-call", index: 0, callId: "call_1", name: "look" } as const];
+for (const store of [false, true]) {
+  test(`a question that is repeated with the output of a tool reaches the model once, though its response was not stored; store: ${store}`, async (context) => {
+    const box = createBox(context, async function* (turn) {
+      if (turn.items.length > 1) yield* count(turn);
+      else yield [{ type: "tool-call", index: 0, callId: "call_1", name: "look" } as const];
+    });
+    const client = await dial(context, await box.listen());
+    const question = { role: "user", content: "hi" };
+    const output = { type: "function_call_output", call_id: "call_1", output: "tea" };
+    client.create({ store: false, input: [question] });
+    client.create({ store, previous_response_id: idOf(await client.answer()), input: [question, output] });
+    assert.equal(textOf(await client.answer()), "3");
   });
-  const client = await dial(context, await box.listen());
-  const question = { role: "user", content: "hi" };
-  const output = { type: "function_call_output", call_id: "call_1", output: "tea" };
-  client.create({ store: false, input: [question] });
-  client.create({ store: false, previous_response_id: idOf(await client.answer()), input: [question, output] });
-  assert.equal(textOf(await client.answer()), "3");
+}
+
+test("what a stored response brings along of one that is not stored counts among its messages", async (context) => {
+  const client = await dial(context, await createBox(context, count, { maxItems: 2 }).listen());
+  client.create({ store: false });
+  client.create({ previous_response_id: idOf(await client.answer()) });
+  const [refused] = await client.answer();
+  assert.equal(refused?.error?.code, "too_many_messages");
 });
 
 test("a stored response may follow a compaction that is not stored: the model sees only the compaction", async (context) => {

@@ -1,5 +1,6 @@
 /** Finds the node of the tree that a request continues, and takes its thread's turn. */
 import { withoutRepeat } from "./again.ts";
+import { talkOf } from "./context.ts";
 import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
 import type { Match, MatchParts } from "./match.ts";
@@ -45,6 +46,14 @@ export interface Memory {
   /** The turns from the root to this one. */
   find(turnId: string): Path | undefined;
   keep(path: Path): void;
+}
+
+/** A stored turn cannot follow one that is not, so its input begins with what was said. */
+export function withUnstored(ask: Ask<Item>, memory: Memory | undefined): Ask<Item> {
+  const before = ask.previousId === undefined || ask.keep === "no" ? undefined : memory?.find(ask.previousId);
+  if (before === undefined) return ask;
+  const input = withoutRepeat(ask.items, before);
+  return { ...ask, previousId: undefined, items: talkOf(before, input).concat(input) };
 }
 
 export interface PlaceParts extends MatchParts {

@@ -1,5 +1,4 @@
 /** What only a connection remembers, for each lane: its last response that is not stored, and its prepared request. */
-import { talkOf } from "../../core/place/context.ts";
 import { noPath, type Path, turnsOf } from "../../core/place/path.ts";
 import type { Memory } from "../../core/place/place.ts";
 import type { PathTurn } from "../../core/store.ts";
@@ -16,7 +15,7 @@ export interface LaneMemories {
 export interface LaneMemory extends Memory {
   /** Remembers a request for which nothing was generated, under the id by which a later one continues it. */
   prepare(turnId: string, ask: Ask): void;
-  /** The request as the gateway needs it, with what only this lane remembers in front. */
+  /** The request with the one in front that was prepared for it. */
   complete(ask: Ask): Ask;
   /** Whether a request with this previous response continues from here. */
   knows(turnId: string): boolean;
@@ -84,18 +83,10 @@ function createLaneMemory(maxBytes: number, hold: Hold): LaneMemory {
     return path.tip?.id === turnId ? path : undefined;
   }
 
-  function completePrepared(ask: Ask): Ask {
+  function complete(ask: Ask): Ask {
     if (prepared === undefined || ask.previousId !== prepared.turnId) return ask;
     const { previousId, conversationId, items } = prepared.ask;
     return { ...ask, previousId, conversationId, items: [...items, ...ask.items] };
-  }
-
-  function complete(ask: Ask): Ask {
-    const whole = completePrepared(ask);
-    const before = whole.previousId === undefined ? undefined : find(whole.previousId);
-    if (before === undefined || whole.keep === "no") return whole;
-    // A stored turn cannot follow one that is not, so its input begins with what was said.
-    return { ...whole, previousId: undefined, items: [...talkOf(before), ...whole.items] };
   }
 
   return {
@@ -110,7 +101,7 @@ function createLaneMemory(maxBytes: number, hold: Hold): LaneMemory {
       if (pathBytes > maxBytes || !hold.take(pathBytes)) forget();
     },
     prepare(turnId, ask) {
-      const whole = completePrepared(ask);
+      const whole = complete(ask);
       const bytes = toHeldBytes(JSON.stringify(whole.items));
       hold.check(pathBytes + bytes);
       if (whole.previousId === undefined || find(whole.previousId) === undefined) forget();
