@@ -127,6 +127,16 @@ export function exchangeOf(item: Item): Exchange | undefined {
   return item.type === "other" ? item.exchange : undefined;
 }
 
+/** The ids of such items of one side. */
+export function exchangeIds(items: readonly Item[], side: Exchange["side"]): ReadonlySet<string> {
+  const ids = new Set<string>();
+  for (const item of items) {
+    const exchange = exchangeOf(item);
+    if (exchange?.side === side) ids.add(exchange.id);
+  }
+  return ids;
+}
+
 export interface Extra {
   readonly dialect: Dialect;
   /** The server that made them, if others would refuse them. */

@@ -1,8 +1,8 @@
 /** Leaves out what a caller resends, beside what is new, of a path that it continues. */
-import { type Item, isSteering } from "../item.ts";
+import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
 import { type Path, talkFrom, turnsOf } from "./path.ts";
 import { canonOf, isWord, sideOf, toRuns } from "./runs.ts";
-import { callIdsOf, skipReasoning } from "./shown.ts";
+import { openCalls, skipReasoning } from "./shown.ts";
 
 /**
  * The new items of a caller that shows no history: it may repeat a question that was answered without a word, since it
@@ -45,12 +45,14 @@ function askedWords(item: Item): string | undefined {
  * question and instructions, what the model said since, and the outputs already given.
  */
 export function withoutRepeat(items: readonly Item[], path: Path): readonly Item[] {
-  const open = callIdsOf(path.tip?.output ?? []);
-  if (!items.some((item) => item.type === "tool-output" && open.includes(item.callId))) return items;
-  const first = items.findIndex(({ type }) => type === "tool-output");
+  const open = openCalls(path.tip?.output ?? []);
+  if (open.isDisjointFrom(exchangeIds(items, "tools"))) return items;
+  const first = items.findIndex((item) => sideOf(item) === "tools");
   const asked = items.slice(0, first).filter((item) => sideOf(item) === "caller");
-  const isOld = (item: Item) =>
-    item.type === "tool-call" || (item.type === "tool-output" && !open.includes(item.callId));
+  const isOld = (item: Item) => {
+    const exchange = exchangeOf(item);
+    return exchange?.side === "model" || (exchange !== undefined && !open.has(exchange.id));
+  };
   // Most send only what is new, and a turn may be long.
   if (asked.length === 0 && !items.some(isOld)) return items;
   const turn = stepsOf(path);
@@ -59,9 +61,11 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
   for (const item of stepsAgain(items, turn, open)) repeated.add(item);
   const said = items.findLastIndex((item) => repeated.has(item) && sideOf(item) === "model") + 1;
   if (said > 0) for (const item of items.slice(said, skipReasoning(items, said, path))) repeated.add(item);
-  const given = new Set(turn.map((item) => (item.type === "tool-output" ? item.callId : undefined)));
-  const isKept = (item: Item) =>
-    !repeated.has(item) && (item.type !== "tool-output" || open.includes(item.callId) || !given.has(item.callId));
+  const given = exchangeIds(turn, "tools").difference(open);
+  const isKept = (item: Item) => {
+    const exchange = exchangeOf(item);
+    return !repeated.has(item) && !(exchange?.side === "tools" && given.has(exchange.id));
+  };
   // Other reasoning goes with its result.
   const toResult = (item: Item, index: number) =>
     item.type === "reasoning" ? (items.slice(index).find(({ type }) => type !== "reasoning") ?? item) : item;
@@ -80,15 +84,23 @@ function instructionsAgain(items: readonly Item[], path: Path): readonly Item[] 
  * What the model said and was given in the turn, resent with its newest calls; whatever follows something new is new, as
  * is what these calls are given: the model may have used their ids before.
  */
-function stepsAgain(items: readonly Item[], turn: readonly Item[], open: readonly string[]): readonly Item[] {
-  const last = items.findLastIndex((item) => item.type === "tool-call" && open.includes(item.callId));
+function stepsAgain(items: readonly Item[], turn: readonly Item[], open: ReadonlySet<string>): readonly Item[] {
+  const last = items.findLastIndex((item) => {
+    const exchange = exchangeOf(item);
+    return exchange?.side === "model" && open.has(exchange.id);
+  });
   if (last === -1) return [];
   const given = items.findIndex((item, index) => index > last && sideOf(item) === "tools");
   const known = turn.map(toKnown);
-  const again: Item[] = [];
+  // No two hosted calls have the same id, so they are known wherever they are shown.
+  const hosted = new Set(
+    turn.flatMap((item) => (item.type === "other" && sideOf(item) === "model" ? toKnown(item) : [])),
+  );
+  const called = new Set(items.filter((item) => hosted.has(toKnown(item))));
+  const again = [...called];
   let at = 0;
   for (const item of items.slice(0, given === -1 ? items.length : given)) {
-    if (!["model", "tools"].includes(sideOf(item) ?? "")) continue;
+    if (called.has(item) || !["model", "tools"].includes(sideOf(item) ?? "")) continue;
     const found = known.indexOf(toKnown(item), at);
     if (found === -1) break;
     again.push(item);
@@ -99,16 +111,9 @@ function stepsAgain(items: readonly Item[], turn: readonly Item[], open: readonl
 
 /** What identifies a repeated item; an output only by its call, since a client may show less of it by then. */
 function toKnown(item: Item): string {
-  switch (item.type) {
-    case "tool-output":
-      return JSON.stringify([item.callId, "output"]);
-    case "tool-call":
-      return JSON.stringify([item.callId]);
-    case "message":
-      return JSON.stringify([item.role, canonOf(item.content).trim(), "said"]);
-    default:
-      return "";
-  }
+  const exchange = exchangeOf(item);
+  if (exchange !== undefined) return JSON.stringify([exchange.id, exchange.side]);
+  return item.type === "message" ? JSON.stringify([item.role, canonOf(item.content).trim(), "said"]) : "";
 }
 
 /** What was said from the last question on. */

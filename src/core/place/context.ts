@@ -2,7 +2,7 @@
 import { shownSuffix } from "../conversation/address.ts";
 import { withExtras } from "./extras.ts";
 import { GatewayError } from "../errors.ts";
-import { type Exchange, exchangeOf, type Item, isSteering } from "../item.ts";
+import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
 import { mergeSteering, changesSettings } from "./force.ts";
 import { amidTalk, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
@@ -60,24 +60,14 @@ function withShownFirst(turns: readonly PathTurn[]): readonly PathTurn[] {
 
 /** Leaves out outputs without their call, and calls without their output; the newest turn's may still be answered. */
 function withoutHalves(items: readonly Item[], newest: PathTurn | undefined, next: readonly Item[]): readonly Item[] {
-  const called = idsOf(items, "model");
-  const answered = idsOf(items.concat(next), "tools");
+  const called = exchangeIds(items, "model");
+  const answered = exchangeIds(items.concat(next), "tools");
   return items.filter((item) => {
     const exchange = exchangeOf(item);
     if (exchange === undefined) return true;
     if (exchange.side === "tools") return called.has(exchange.id);
     return answered.has(exchange.id) || newest?.output.includes(item) || newest?.input.includes(item);
   });
-}
-
-/** Of the calls, or of the outputs. */
-function idsOf(items: readonly Item[], side: Exchange["side"]): ReadonlySet<string> {
-  const ids = new Set<string>();
-  for (const item of items) {
-    const exchange = exchangeOf(item);
-    if (exchange?.side === side) ids.add(exchange.id);
-  }
-  return ids;
 }
 
 /**

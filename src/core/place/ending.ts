@@ -1,12 +1,12 @@
 /** Finds the thread that ends with what a caller shows: the next step of its newest turn, or the end of a longer history. */
 import type { Chain } from "./chain.ts";
-import type { Item, ToolOutput } from "../item.ts";
+import type { Item } from "../item.ts";
 import { joinCalls } from "./joined-calls.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionStore, Twin } from "../store.ts";
 import type { Match, CallerHabits } from "./match.ts";
 import { type Path, rootOf, talkFrom } from "./path.ts";
-import { canonOf, isWord, type Run, sideOf, stripBlanks, toRuns } from "./runs.ts";
+import { canonOfExchange, isWord, type Run, sideOf, toRuns } from "./runs.ts";
 import {
   callerVersionOf,
   extrasOf,
@@ -43,14 +43,13 @@ function differsInWording(shown: Shown, path: Path): boolean {
   if (path.isAbridged || !isOneTurn(talk)) return false;
   const asked = new Set(toRuns(talk).flatMap(({ side, canon }) => (side === "caller" ? [canon] : [])));
   if (historyOf(shown).some(({ side, canon }) => side === "caller" && !asked.has(canon))) return true;
-  const given = new Map(talk.flatMap((item) => (item.type === "tool-output" ? [[item.callId, givenWords(item)]] : [])));
-  return shown.items.some(
-    (item) => item.type === "tool-output" && (given.get(item.callId) ?? givenWords(item)) !== givenWords(item),
-  );
+  const given = new Map(outputsOf(talk));
+  return outputsOf(shown.items).some(([id, output]) => (given.get(id) ?? output) !== output);
 }
 
-function givenWords({ output }: ToolOutput): string {
-  return stripBlanks(canonOf(output)).trim();
+/** Each by the id of its call. */
+function outputsOf(items: readonly Item[]): readonly (readonly [id: string, output: string])[] {
+  return items.flatMap((item) => (item.type !== "message" && sideOf(item) === "tools" ? [canonOfExchange(item)] : []));
 }
 
 /** The shown items are the end of a path, or all of it, or all that is left of it. */

@@ -1,8 +1,8 @@
 /** Parallel calls, which some callers show one by one, each with its output, joined as the path has them. */
-import type { Item, ToolCall } from "../item.ts";
+import { exchangeOf, type Item } from "../item.ts";
 import { type Path, turnsOf } from "./path.ts";
 import { canonicalJson, sideOf } from "./runs.ts";
-import { type Shown, skipReasoning } from "./shown.ts";
+import { openCalls, type Shown, skipReasoning } from "./shown.ts";
 
 /**
  * The steps of a path's newest turn, with whatever was said between the calls of one answer after the last of them.
@@ -35,26 +35,43 @@ function findLastCalls({ items, end }: Shown, path: Path): ReadonlyMap<Item, num
   let answer = turns.length;
   let last = end;
   // Answers may have the same calls, so each is used up before the one before it.
-  let open = new Map<string, ToolCall>();
+  let calls = new Map<string, Item>();
+  let open: ReadonlySet<string> = new Set();
   for (let index = end - 1; index >= 0; index -= 1) {
     const item = items[index];
-    if (item?.type !== "tool-call") continue;
-    if (!take(open, item)) {
+    const exchange = item && exchangeOf(item);
+    if (item === undefined || exchange?.side !== "model") continue;
+    if (!take(calls, exchange.id, item)) {
       answer -= 1;
-      open = new Map(turns[answer]?.output.flatMap((each) => (each.type === "tool-call" ? [[each.callId, each]] : [])));
-      if (!take(open, item)) break;
+      const output = turns[answer]?.output ?? [];
+      calls = toCalls(output);
+      open = openCalls(output);
+      if (!take(calls, exchange.id, item)) break;
       last = index;
     }
-    lastCalls.set(item, last);
+    if (open.has(exchange.id)) lastCalls.set(item, last);
   }
   return lastCalls;
 }
 
+function toCalls(answer: readonly Item[]): Map<string, Item> {
+  const calls = new Map<string, Item>();
+  for (const item of answer) {
+    const exchange = exchangeOf(item);
+    if (exchange?.side === "model") calls.set(exchange.id, item);
+  }
+  return calls;
+}
+
+function take(calls: Map<string, Item>, id: string, item: Item): boolean {
+  const call = calls.get(id);
+  return call !== undefined && isSameCall(call, item) && calls.delete(id);
+}
+
 /** Answers may also have other calls with the same ids. */
-function take(open: Map<string, ToolCall>, { callId, name, arguments: written }: ToolCall): boolean {
-  const call = open.get(callId);
-  if (call?.name !== name) return false;
+function isSameCall(ours: Item, theirs: Item): boolean {
+  if (ours.type !== "tool-call" || theirs.type !== "tool-call") return ours.type === theirs.type;
+  if (ours.name !== theirs.name) return false;
   // Most callers show the arguments as they were written, and these may be long.
-  const isSame = call.arguments === written || canonicalJson(call.arguments) === canonicalJson(written);
-  return isSame && open.delete(callId);
+  return ours.arguments === theirs.arguments || canonicalJson(ours.arguments) === canonicalJson(theirs.arguments);
 }

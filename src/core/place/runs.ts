@@ -79,7 +79,7 @@ function canonOfRun(items: readonly Item[], called: Map<string, number>): string
 }
 
 /** What is called or given, and the id that both have. */
-function canonOfExchange(item: Exclude<Item, Message>): [id: string, canon: string] {
+export function canonOfExchange(item: Exclude<Item, Message>): [id: string, canon: string] {
   if (item.type === "tool-call") return [item.callId, JSON.stringify([item.name, canonicalJson(item.arguments)])];
   if (item.type === "tool-output") return [item.callId, normalise(canonOf(item.output))];
   return item.type === "other" ? [item.exchange?.id ?? "", canonOfOther(item)] : ["", ""];

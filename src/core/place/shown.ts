@@ -1,5 +1,5 @@
 /** What a request shows of its conversation, told apart from what is new, and compared with a remembered path. */
-import { type Item, isRemoved, isSteering } from "../item.ts";
+import { exchangeIds, type Item, isRemoved, isSteering } from "../item.ts";
 import type { Beginning } from "./known.ts";
 import type { Match } from "./match.ts";
 import { hasExtras, hasGap, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
@@ -48,9 +48,14 @@ export function historyOf({ items, end }: Shown): readonly Run[] {
 
 /** The model's last shown words include calls, and all of these are of the newest turn. */
 export function namesCall({ items, end }: Shown, { tip }: Path): boolean {
-  const ours = callIdsOf(tip?.output ?? []);
-  const shown = callIdsOf(items.slice(findAnswer(items, end), end));
-  return shown.length > 0 && shown.every((callId) => ours.includes(callId));
+  const ours = openCalls(tip?.output ?? []);
+  const shown = exchangeIds(items.slice(findAnswer(items, end), end), "model");
+  return shown.size > 0 && shown.isSubsetOf(ours);
+}
+
+/** The ids of what an answer calls for, except what the model's server ran itself: the answer has its output. */
+export function openCalls(answer: readonly Item[]): ReadonlySet<string> {
+  return exchangeIds(answer, "model").difference(exchangeIds(answer, "tools"));
 }
 
 /** Where the words of the model begin that end here. */
@@ -82,7 +87,7 @@ export function withOwnIds(shown: Shown, end: number, path: Path): Shown {
   return { ...shown, items };
 }
 
-export function callIdsOf(items: readonly Item[]): readonly string[] {
+function callIdsOf(items: readonly Item[]): readonly string[] {
   const callIds: string[] = [];
   for (const item of items) if (item.type === "tool-call") callIds.push(item.callId);
   return callIds;
