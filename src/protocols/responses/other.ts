@@ -35,11 +35,15 @@ function toOwn(shown: unknown): string | undefined {
   return own === nameless ? undefined : own;
 }
 
-/** A call and its output share an id, whatever the tool; an approval names its request by the request's id. */
+/**
+ * A call and its output share an id, whatever the tool; an approval names its request by the request's id, and the output
+ * of a local shell may give that of its call as its own.
+ */
 function exchangeOf(fields: Extra["fields"]): Exchange | undefined {
   const type = String(fields["type"]);
   if (type === "mcp_approval_request") return toExchange("model", fields["id"]);
   if (type === "mcp_approval_response") return toExchange("tools", fields["approval_request_id"]);
+  if (type === "local_shell_call_output") return toExchange("tools", fields["call_id"] ?? fields["id"]);
   return toExchange(type.endsWith("_output") ? "tools" : "model", fields["call_id"]);
 }
 

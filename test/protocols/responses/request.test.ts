@@ -373,13 +373,24 @@ test("items of unknown types are kept for an adapter that knows them", () => {
   const input = [
     { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "q" } },
     { type: "mcp_list_tools", id: "mcpl_1", server_label: "s", tools: [] },
-    { type: "local_shell_call_output", id: "lso_1", output: "{}" },
     { type: "toString", id: "x", role: "user" },
   ];
   assert.deepEqual(
     ask({ input }).items,
     input.map((fields) => ({ type: "other", extra: { dialect: "responses", fields } })),
   );
+});
+
+test("the output of a hosted call names it by its call id, or as its type does", () => {
+  const outputs = [
+    { type: "computer_call_output", id: "o", call_id: "c", output: {} },
+    { type: "mcp_approval_response", id: "o", approval_request_id: "c", approve: true },
+    { type: "local_shell_call_output", id: "c", output: "{}" },
+    { type: "local_shell_call_output", id: "o", call_id: "c", output: "{}" },
+  ];
+  for (const item of ask({ input: outputs }).items) {
+    assert.deepEqual("exchange" in item && item.exchange, { side: "tools", id: "c" });
+  }
 });
 
 test("reasoning that the gateway sealed is opened, whatever text the item shows", () => {
