@@ -221,6 +221,20 @@ test("a gateway that closes ends its programs", async (context) => {
   await failureOf(answer.next());
 });
 
+test("however many adapters are busy, the process has one listener to its exit: Node warns of more than ten", async () => {
+  const listeners = () => process.listenerCount("exit");
+  const before = listeners();
+  const adapters = [1, 2].map(() => createCommand({ argv: ["sh", "-c", "echo hello; sleep 60"] }, environment));
+  const answers = adapters.map((adapter) =>
+    adapter.stream(turnOf("Hello"), new AbortController().signal)[Symbol.asyncIterator](),
+  );
+  for (const answer of answers) await answer.next();
+  const busy = listeners();
+  for (const adapter of adapters) await adapter.close?.();
+  for (const answer of answers) await failureOf(answer.next());
+  assert.deepEqual([busy - before, listeners() - before], [1, 0]);
+});
+
 test("a gateway that exits leaves no program running", async (context) => {
   const { path, connected } = await listen(context);
   const adapterFile = new URL("./made.ts", import.meta.url).href;

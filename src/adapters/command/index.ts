@@ -22,19 +22,12 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
   const [program, ...rest] = checkCommand(chosen.argv, cwd, env["PATH"]);
   const limitsOf = toLimits(chosen);
   const running = new Set<Program>();
-  const killAll = () => running.forEach((one) => one.kill());
-
-  function forget(ended: Program): void {
-    running.delete(ended);
-    if (running.size === 0) process.off("exit", killAll);
-  }
 
   function start(launch: Launch, signal: AbortSignal): Program {
     if (running.size >= maxConcurrent) throw overloaded(maxConcurrent);
     const started = startProgram(launch, chosen.max_output_bytes, signal);
-    if (running.size === 0) process.on("exit", killAll);
     running.add(started);
-    void started.gone.then(() => forget(started));
+    void started.gone.then(() => running.delete(started));
     return started;
   }
 
@@ -63,7 +56,7 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
       }
     },
     async close() {
-      killAll();
+      for (const one of running) one.kill();
       await Promise.all([...running].map((one) => one.gone));
     },
   };

@@ -60,6 +60,11 @@ export function startProgram(launch: Launch, maxOutputBytes: number, signal: Abo
     closed.resolve();
   }
 
+  function kill(): void {
+    fail(callerLeft());
+    send("SIGKILL");
+  }
+
   /**
    * Processes outside the group may hold the output open forever, so its end is not awaited when the program is gone.
    */
@@ -95,6 +100,7 @@ export function startProgram(launch: Launch, maxOutputBytes: number, signal: Abo
   // A program need not read its input, and a broken pipe is an end like any other.
   for (const pipe of [child.stdin, stdout, stderr]) pipe.on("error", () => {});
   child.stdin.end(launch.input);
+  void killAtExit(kill, gone.promise);
 
   return {
     gone: gone.promise,
@@ -125,11 +131,23 @@ export function startProgram(launch: Launch, maxOutputBytes: number, signal: Abo
       });
     },
     toCause,
-    kill() {
-      fail(callerLeft());
-      send("SIGKILL");
-    },
+    kill,
   };
+}
+
+/** What kills the running programs when the process exits; one listener for all, however many adapters there are. */
+const running = new Set<() => void>();
+
+async function killAtExit(kill: () => void, gone: Promise<void>): Promise<void> {
+  if (running.size === 0) process.on("exit", killAll);
+  running.add(kill);
+  await gone;
+  running.delete(kill);
+  if (running.size === 0) process.off("exit", killAll);
+}
+
+function killAll(): void {
+  for (const kill of running) kill();
 }
 
 /** Keeps the end of what is written to a pipe, for whoever asks. */
