@@ -174,14 +174,26 @@ function joinWords(text: string): readonly string[] {
 }
 
 test("an upstream's choices are passed on as they are, but never more than were requested", async (context) => {
-  const { client, upstream } = await start(context, answerJson({ choices: whole.choices.slice(0, 1), usage }));
-  const few = await client.chat.completions.create({ model, messages: asked, n: 3 });
-  assert.deepEqual(read(few), all.slice(0, 1));
-  upstream.script = answerJson(whole);
+  const { client } = await start(context, answerJson(whole));
   const two = await client.chat.completions.create({ model, messages: asked, n: 2 });
   assert.deepEqual(read(two), all.slice(0, 2));
   const one = await client.chat.completions.create({ model, messages: asked });
   assert.deepEqual(read(one), all.slice(0, 1));
+});
+
+test("a whole answer with fewer choices than requested says so", async (context) => {
+  const { client, upstream } = await start(context, answerJson(whole));
+  for (const [given, warning] of [
+    [1, "n changed to 1"],
+    [2, "n changed to 2"],
+    [3, null],
+  ] as const) {
+    upstream.script = answerJson({ choices: whole.choices.slice(0, given), usage });
+    const asking = client.chat.completions.create({ model, messages: asked, n: 3 });
+    const { data, response } = await asking.withResponse();
+    assert.deepEqual(read(data), all.slice(0, given));
+    assert.equal(response.headers.get("x-portico-warning"), warning);
+  }
 });
 
 test("a stream that is cut off while a choice is open has failed", async (context) => {

@@ -107,7 +107,9 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
         const { form, answer } = await toAnswer(response, scrub);
         if (form === "json") {
           const body = await readWhole(answer, maxBytes, scrub);
-          yield withSource(wire.readWholeReply(body, scrub, isCustom, choices), source);
+          const deltas = wire.readWholeReply(body, scrub, isCustom, choices);
+          tellFewer(deltas, choices, tell);
+          yield withSource(deltas, source);
           return;
         }
         const reader = wire.createReplyReader(scrub, isCustom, choices);
@@ -134,6 +136,13 @@ export function create(chosen: Complete<typeof options>, environment: Environmen
       return upstream.close();
     },
   };
+}
+
+/** Many servers ignore how many choices they are asked for, and give one. */
+function tellFewer(deltas: readonly Delta[], choices = 1, tell?: Tell): void {
+  if (choices === 1) return;
+  const given = new Set(deltas.map(({ choice = 0 }) => choice)).size;
+  if (given < choices) tell?.({ type: "changed", what: "n", to: String(given) });
 }
 
 /** Names the server in what signs its model's reasoning: it goes back to no other. */
