@@ -66,8 +66,8 @@ suite("docs/adapters.md", () => {
     assert.deepEqual(
       recipes.map(({ name }) => name),
       (
-        "OpenAI, Azure OpenAI, Anthropic, Gemini, Bedrock, Mistral, OpenRouter, Groq, DeepSeek, Ollama, vLLM, LM Studio, llama.cpp, " +
-        "A CLI agent, A module, Several adapters"
+        "OpenAI, Azure OpenAI, Anthropic, Gemini, Bedrock, Mistral, OpenRouter, LiteLLM, Groq, DeepSeek, Ollama, vLLM, LM Studio, " +
+        "llama.cpp, A CLI agent, A module, Several adapters"
       ).split(", "),
     );
   });
