@@ -64,10 +64,11 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
     return conversation?.owner === owner ? conversation : unknownConversation(conversationId);
   }
 
-  /** Which of its items was cut off: a path does not have what was told, and few turns are incomplete. */
-  async function readBrokenOff({ owner, id, status }: PathTurn): Promise<number | undefined> {
-    const turn = status === "incomplete" ? await store.findTurn(owner, id) : undefined;
-    return turn && brokenOffOf(turn);
+  /** Which item of each was cut off: a path does not have what was told, and few turns are incomplete. */
+  async function readBrokenOff(turns: readonly PathTurn[]): Promise<ReadonlyMap<string, number | undefined>> {
+    const incomplete = turns.filter(({ status }) => status === "incomplete");
+    const found = await Promise.all(incomplete.map(({ owner, id }) => store.findTurn(owner, id)));
+    return new Map(found.flatMap((turn) => (turn === undefined ? [] : [[turn.id, brokenOffOf(turn)]])));
   }
 
   async function take(owner: string, { items }: Addition): Promise<readonly Item[]> {
@@ -104,8 +105,8 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
     },
     async places(owner, conversationId) {
       const turns = turnsOf(await readThread(store, await read(owner, conversationId)));
-      const places = await Promise.all(turns.map(async (turn) => placesOf(turn, await readBrokenOff(turn))));
-      return places.flat();
+      const brokenOff = await readBrokenOff(turns);
+      return turns.flatMap((turn) => placesOf(turn, brokenOff.get(turn.id)));
     },
     async append(owner, conversationId, addition, signal) {
       await read(owner, conversationId);
