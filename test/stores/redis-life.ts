@@ -7,6 +7,7 @@ import { setImmediate as breathe, setTimeout as wait } from "node:timers/promise
 import type { SessionStore } from "../../src/core/store.ts";
 import { readAddress } from "../../src/stores/redis/address.ts";
 import { openConnection } from "../../src/stores/redis/connection.ts";
+import { plain } from "../../src/stores/redis/script.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../src/stores/redis.ts";
 import { findFreePort } from "../gateway.ts";
 import { standStill } from "../still.ts";
@@ -205,6 +206,20 @@ export function describeFailures(server: () => RedisServer): void {
       const message = /too few Redis replicas have what was written/;
       await assert.rejects(store.commit({ turns: [makeTurn({})] }), { code: "store_unavailable", message });
       await store.close();
+    });
+
+    test("a write that too few replicas have is given up at once, not sent again", async (context) => {
+      const address = readAddress(`${server().url("alone")}&replicas=1`);
+      const connection = await openConnection({ address, scripts: [], ...times, copyingMs: 20 });
+      context.after(() => connection.close());
+      const sent: boolean[] = [];
+      const write = {
+        toArgs: (mayBeDone: boolean) => (sent.push(mayBeDone), []),
+        retake: async () => false,
+        abandon: context.mock.fn(),
+      };
+      await assert.rejects(connection.runDurably(plain("return 1"), write), { code: "store_unavailable" });
+      assert.deepEqual([sent, write.abandon.mock.callCount()], [[false], 1]);
     });
 
     test("a commit is undone if Redis does not permit the gateway to wait for its copies", async (context) => {
