@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import fs, { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -216,6 +216,23 @@ test("an archive that cannot be read or written is a failure that says why", asy
   assert.match((await sessions(folder, "import", "socket")).complained, /socket cannot be read \(E/);
   await keepThread(openBeside(context, file), 1);
   assert.match((await sessions(folder, "export", "--out", long)).complained, /cannot be written \(ENAMETOOLONG\)/);
+});
+
+test("an archive for which there is no room is not left behind in part", async (context) => {
+  const { folder, file } = makePlace(context);
+  await keepThread(openBeside(context, file), 3);
+  const archive = join(folder, "backup.jsonl");
+  // Takes a little of what is written, like a disk that is full then.
+  const fill = (descriptor: number, ...rest: readonly unknown[]) => {
+    fs.writeSync(descriptor, "{");
+    const done = rest.at(-1) as (failure: Error) => void;
+    done(Object.assign(new Error("no space left on device"), { code: "ENOSPC", syscall: "write" }));
+  };
+  context.mock.method(fs, "write", fill);
+  context.mock.method(fs, "writev", fill);
+  const { code, complained } = await sessions(folder, "export", "--out", "backup.jsonl");
+  const why = `${archive} cannot be written (ENOSPC): its disk is full; make room there.`;
+  assert.deepEqual([code, complained, existsSync(archive)], [1, why, false]);
 });
 
 test("a store that this user cannot look at is not taken for an absent one", async (context) => {
