@@ -23,7 +23,10 @@ export const list: Command = {
     json: { summary: "As a JSON array." },
     ...configOption,
   },
-  notes: [ownersNote],
+  notes: [
+    ownersNote,
+    "A session that is used moves to the beginning of the list: after such an --after, the list begins there again.",
+  ],
   async run(given, terminal) {
     const { owner, after, limit: wanted = usualLimit } = given.options;
     const hint = readHintOption(given);
