@@ -14,27 +14,28 @@ import type { Ask } from "../turn.ts";
 
 export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
   const items = assemble(place, ask);
-  if (place.callerVersion === undefined) return items;
-  return withExtras(items, place.path, place.callerVersion, ask.settings.native?.dialect);
+  const { path, version } = place;
+  return version?.use === "merged" ? withExtras(items, path, version.items, ask.settings.native?.dialect) : items;
 }
 
 function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
-  const { path, instead, by } = place;
+  const { path, version, by } = place;
   if (path.length === 0) return checkTools(ask.items, place, ask);
   const told = place.base.concat(place.input);
-  if (by !== "hint") return checkTools((instead ?? talkOf(path, told)).concat(told), place, ask);
+  if (by !== "hint") return checkTools(talkOf(path, told).concat(told), place, ask);
   const own = steering(place, ask);
-  if (place.isVerbatim === true) {
+  if (version?.use === "verbatim") {
     const unsaid = own.filter((item) => !place.input.includes(item));
     return unsaid.length > 0 ? unsaid.concat(ask.items) : ask.items;
   }
   const { front, callerVersion, notes } = readInstructions(own, ask.items);
   const news = place.input.filter((item) => !isSteering(item) || notes.has(item));
   const loose = talkFrom(path, path.settled).concat(place.base, news);
-  const isRewritten = instead !== undefined || path.isAbridged || callerVersion !== undefined;
+  const isRewritten = path.isAbridged || callerVersion !== undefined;
   // A repeated or late output of an older call requires all of the talk.
   if (!isRewritten && findStray(loose) === undefined) return amidTalk(front, path, checkTools(loose, place, ask));
-  const before = (instead ?? talkOf(path, told)).filter((item) => !isSteering(item)).concat(place.base);
+  const said = version?.use === "instead" ? version.items : talkOf(path, told).filter((item) => !isSteering(item));
+  const before = said.concat(place.base);
   const talk = callerVersion === undefined ? before : withInnerInstructions(before, callerVersion);
   return front.concat(checkTools(talk.concat(news), place, ask));
 }

@@ -8,8 +8,6 @@ import type { Match, CallerHabits } from "./match.ts";
 import { type Path, rootOf, talkFrom } from "./path.ts";
 import { canonOfExchange, isWord, type Run, sideOf, toRuns } from "./runs.ts";
 import {
-  callerVersionOf,
-  extrasOf,
   divide,
   historyOf,
   isOneTurn,
@@ -17,6 +15,7 @@ import {
   namesCall,
   type Shown,
   skipReasoning,
+  versionOf,
   withOwnIds,
 } from "./shown.ts";
 
@@ -58,16 +57,8 @@ function matchEnd(shown: Shown, path: Path, history: History, isOnlyTail = false
   const named = namesCall(shown, path) ? shown : withOwnIds(shown, shown.end, path);
   const count = countRuns(shown.items.slice(0, shown.end));
   const isTail = isOnlyTail || countRuns(lastOf(path, count)) > count;
-  const isAllThatIsLeft = path.isAbridged && !isTail;
   const end = skipReasoning(shown.items, shown.end, path);
-  const parts = isAllThatIsLeft ? callerVersionOf(named, end) : divide(named, end);
-  return {
-    history,
-    path,
-    isTail,
-    callerVersion: isAllThatIsLeft ? undefined : extrasOf(named, end, path),
-    ...parts,
-  };
+  return { history, path, isTail, version: versionOf(named, end, path, isTail), ...divide(named, end) };
 }
 
 function countRuns(items: readonly Item[]): number {

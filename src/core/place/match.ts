@@ -7,37 +7,30 @@ import { maxTwins, type Session, type SessionStore, type Twin } from "../store.t
 import { type Beginning, findKnown } from "./known.ts";
 import { noPath, type Path } from "./path.ts";
 import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
-import {
-  callerVersionOf,
-  extrasOf,
-  divide,
-  findAnswer,
-  type Shown,
-  skipReasoning,
-  steeringOf,
-  withOwnIds,
-} from "./shown.ts";
+import { divide, findAnswer, type Shown, skipReasoning, steeringOf, versionOf, withOwnIds } from "./shown.ts";
 import { isSameSteering } from "./steering.ts";
 import type { Threads } from "./threads.ts";
 
 export interface Match {
   readonly history: History;
   readonly path: Path;
-  /** What the model sees in place of a path with gaps: the caller's own version of it. */
-  readonly instead?: readonly Item[] | undefined;
-  /** The request is word for word what is remembered and what is new: the model may see just that. */
-  readonly isVerbatim?: boolean | undefined;
-  /** The caller's own version of the path, if it or the path has something beside the words. */
-  readonly callerVersion?: readonly Item[] | undefined;
+  /** What the model sees of the caller's own version of the path; absent: nothing, since the path says the same. */
+  readonly version?: CallerVersion | undefined;
   /** Only the end of the path was shown. */
   readonly isTail?: boolean | undefined;
-  /** What the request does not show was not said: only its own system messages apply. */
-  readonly showsAll?: boolean | undefined;
   /** What was shown and is not kept yet. */
   readonly base: readonly Item[];
   /** What is new, and the system messages of the request. */
   readonly input: readonly Item[];
 }
+
+export type CallerVersion =
+  /** The request as it is: word for word what is remembered, then what is new. */
+  | { readonly use: "verbatim" }
+  /** This in place of the path, which has lost something. */
+  | { readonly use: "instead"; readonly items: readonly Item[] }
+  /** The words of the path, with what this and the path have beside them. */
+  | { readonly use: "merged"; readonly items: readonly Item[] };
 
 export interface MatchParts {
   readonly store: SessionStore;
@@ -143,13 +136,14 @@ async function meet(
   const end = skipReasoning(shown.items, skipBlank(shown, foundEnd, path), path);
   const history = isWhole && !twin.hasChildren ? "matched" : "forked";
   const named = withOwnIds(shown, end, path);
-  if (path.isAbridged) return { isWhole, history, path, ...callerVersionOf(named, end) };
   // What the model sees must not depend on which path was cached.
   const same = path === likely ? known : findKnown(shown, path);
-  const isVerbatim = same?.length === shown.end && isPlain(shown, same, path);
-  const callerVersion = isVerbatim ? undefined : extrasOf(named, end, path);
-  return { isWhole, history, path, isVerbatim, callerVersion, ...divide(named, end, known) };
+  const isVerbatim = !path.isAbridged && same?.length === shown.end && isPlain(shown, same, path);
+  const version = isVerbatim ? verbatim : versionOf(named, end, path, false);
+  return { isWhole, history, path, version, ...divide(named, end, known) };
 }
+
+const verbatim: CallerVersion = { use: "verbatim" };
 
 /** No digest covers blank answers, so a path may already end with those that are shown next, and their reasoning. */
 function skipBlank({ items, end }: Shown, start: number, { talkLength, track: { talk } }: Path): number {

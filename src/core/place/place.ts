@@ -11,6 +11,8 @@ import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts
 import type { Ask } from "../turn.ts";
 
 export interface Place extends Match {
+  /** What the request does not show was not said: only its own system messages apply. */
+  readonly showsAll?: boolean | undefined;
   /** The existing session. */
   readonly session: Session | undefined;
   /** What storing this turn does to its session. */

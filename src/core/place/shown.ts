@@ -1,7 +1,7 @@
 /** What a request shows of its conversation, told apart from what is new, and compared with a remembered path. */
 import { exchangeIds, type Item, isRemoved, isSteering } from "../item.ts";
 import type { Beginning } from "./known.ts";
-import type { Match } from "./match.ts";
+import type { CallerVersion, Match } from "./match.ts";
 import { hasExtras, hasGap, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
 
@@ -93,20 +93,12 @@ function callIdsOf(items: readonly Item[]): readonly string[] {
   return callIds;
 }
 
-/** Most versions are words alone, so a quick check comes first. */
-export function extrasOf({ items }: Shown, end: number, path: Path): Match["callerVersion"] {
-  if (path.hasExtras) return items.slice(0, end);
-  for (let index = 0; index < end; index += 1) {
-    const item = items[index];
-    if (item !== undefined && hasExtras(item) && !isSteering(item)) return items.slice(0, end);
-  }
-  return undefined;
-}
-
-/** The caller's own version in place of a path that has lost something. */
-export function callerVersionOf(shown: Shown, end: number): Pick<Match, "instead" | "base" | "input"> {
-  const instead = shown.items.slice(0, end).filter((item) => !isSteering(item));
-  return { instead, ...divide(shown, end) };
+/** What the model sees of the items up to `end`, which are a caller's version of the path, or only of its tail. */
+export function versionOf(shown: Shown, end: number, path: Path, isTail: boolean): CallerVersion | undefined {
+  const items = shown.items.slice(0, end);
+  if (path.isAbridged && !isTail) return { use: "instead", items: items.filter((item) => !isSteering(item)) };
+  const isMore = path.hasExtras || items.some((item) => hasExtras(item) && !isSteering(item));
+  return isMore ? { use: "merged", items } : undefined;
 }
 
 /** `known` items are already in a path. System messages are never part of a history: they are the request's own. */
