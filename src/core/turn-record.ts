@@ -2,10 +2,9 @@
 import type { Chain, Marks } from "./place/chain.ts";
 import { shownSuffix } from "./conversation/address.ts";
 import { type Item, isSteering } from "./item.ts";
-import { mergeSteering } from "./place/force.ts";
 import { itemsOf, type Path, surplusOf, toPath } from "./place/path.ts";
 import type { Place } from "./place/place.ts";
-import { isSameSteering } from "./place/steering.ts";
+import { isSameSteering, mergeSteering } from "./place/steering.ts";
 import type { About } from "./ports.ts";
 import { toStoredFailure } from "./frame/replay.ts";
 import type { Commit, StoredTurn, Told } from "./store.ts";

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { type Item, removed } from "../../src/core/item.ts";
 import { withoutKnown } from "../../src/core/place/again.ts";
 import { assembleContext } from "../../src/core/place/context.ts";
-import { mergeSteering } from "../../src/core/place/force.ts";
+import { mergeSteering } from "../../src/core/place/steering.ts";
 import { joinCalls } from "../../src/core/place/joined-calls.ts";
 import { extend, noPath, type Path, surplusOf, talkFrom, toPath, turnsOf } from "../../src/core/place/path.ts";
 import type { Place } from "../../src/core/place/place.ts";

@@ -3,11 +3,10 @@ import { shownSuffix } from "../conversation/address.ts";
 import { withExtras } from "./extras.ts";
 import { GatewayError } from "../errors.ts";
 import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
-import { mergeSteering, changesSettings } from "./force.ts";
 import { amidTalk, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
-import { rejoin } from "./shown.ts";
-import { readInstructions, withInnerInstructions } from "./steering.ts";
+import { readShown, rejoin } from "./shown.ts";
+import { changesSettings, mergeSteering, readInstructions, withInnerInstructions } from "./steering.ts";
 import type { PathTurn } from "../store.ts";
 import { findStray, strayOutput, pairTools, withoutOpen } from "./tools.ts";
 import type { Ask } from "../turn.ts";
@@ -28,7 +27,7 @@ function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
     const unsaid = own.filter((item) => !place.input.includes(item));
     return unsaid.length > 0 ? unsaid.concat(ask.items) : ask.items;
   }
-  const { front, callerVersion, notes } = readInstructions(own, ask.items);
+  const { front, callerVersion, notes } = readInstructions(own, readShown(ask.items));
   const news = place.input.filter((item) => !isSteering(item) || notes.has(item));
   const loose = talkFrom(path, path.settled).concat(place.base, news);
   const isRewritten = path.isAbridged || callerVersion !== undefined;

@@ -3,10 +3,10 @@
  * nobody has to search a long thread. A path grows with its thread and is not copied.
  */
 import { type Content, type Dialect, type Item, isSteering } from "../item.ts";
-import { mergeSteering } from "./force.ts";
 import type { Agreement } from "./known.ts";
 import { type Run, sideOf } from "./runs.ts";
 import type { PathTurn, Session, SessionStore } from "../store.ts";
+import { mergeSteering } from "./steering.ts";
 import { settledLength } from "./tools.ts";
 
 export interface Path {

@@ -1,9 +1,28 @@
 /**
- * Instructions (system and developer messages): a request's own beside a thread's, and their place in what was said.
+ * What steers the model: instructions (system and developer messages) and changed settings, a request's own beside its
+ * thread's, and their place in what was said.
  */
 import { type Item, isSteering } from "../item.ts";
 import { sideOf, type Segment, toSegments } from "./runs.ts";
-import { readShown } from "./shown.ts";
+import type { Shown } from "./shown.ts";
+
+/**
+ * What is in force when a turn adds `own` steering to what was in force `before`: the newest instructions replace
+ * earlier ones, and changed settings stay beside them.
+ */
+export function mergeSteering(before: readonly Item[], own: readonly Item[]): readonly Item[] {
+  if (own.length === 0) return before;
+  const again = new Set(own.filter(changesSettings).map((item) => JSON.stringify(item)));
+  const isInstructed = !own.every(changesSettings);
+  return before
+    .filter((item) => (changesSettings(item) ? !again.has(JSON.stringify(item)) : !isInstructed))
+    .concat(own);
+}
+
+/** It says nothing to a model, so it neither replaces instructions nor is replaced by them. */
+export function changesSettings(item: Item): boolean {
+  return item.type === "other" && item.updates !== undefined;
+}
 
 export function isSameSteering(ours: readonly Item[], theirs: readonly Item[]): boolean {
   return ours.length === theirs.length && ours.every((item, at) => isSameMessage(item, theirs[at]));
@@ -24,10 +43,9 @@ function isSameValue(one: unknown, other: unknown): boolean {
  * The instructions in force, a request's own or its thread's, by position: in front of everything, within the history
  * that the request shows, which is then its `callerVersion`, and the notes after that or among what is new.
  */
-export function readInstructions(inForce: readonly Item[], items: readonly Item[]) {
+export function readInstructions(inForce: readonly Item[], { items, end }: Shown) {
   const first = findFirstSaid(items);
   if (first === -1) return { front: inForce, callerVersion: undefined, notes: new Set<Item>() };
-  const { end } = readShown(items);
   const lead = new Set(items.slice(0, first));
   const notes = new Set(items.slice(Math.max(first, end)).filter(isSteering));
   // A history may be long, and most have none within.
