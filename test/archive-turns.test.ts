@@ -79,7 +79,7 @@ test("whatever was emitted in whatever pieces is imported from an archive and re
       async function* say() {
         yield* said;
       }
-      const ending = { settle: async () => {}, explain: toGatewayError, leave: () => {}, now: () => new Date(5) };
+      const ending = { settle: async () => {}, explain: toGatewayError, end: () => {}, now: () => new Date(5) };
       const events: Event[] = [];
       for await (const batch of frame(about.id, say(), ending)) events.push(...batch);
       const end = events.at(-1);

@@ -132,10 +132,10 @@ export interface GatewayLimits extends LiveTurnsLimits, KeyedLimits, SizeLimits 
 /** Begins a turn; `isBegun`: it is stored as running before the model is asked. */
 export type BeginTurn = (ask: Ask<Item>, caller: Caller, isBegun?: boolean) => Promise<Reply>;
 
-/** A turn that is not over. */
+/** A turn that has not ended. */
 interface OpenTurn {
   readonly owner: string;
-  readonly over: Promise<void>;
+  readonly ended: Promise<void>;
   /** The ids of the session and the turn that it continues, once it has its place. */
   continues: readonly string[];
 }
@@ -156,9 +156,9 @@ export function createGateway(parts: GatewayParts): Gateway {
   const placing = { store, chain, queue, newSessionId, unstored: new Map(), threads: createThreads(), alwaysResends };
   const settlingParts = { store, chain, limits, now };
   const shortener = createShortener(parts);
-  /** All turns not over, whoever follows them. */
+  /** All turns that have not ended, whoever follows them. */
   const open = new Set<OpenTurn>();
-  /** Those whose items callers may refer to once they are over: a caller that stops one may do so before we notice. */
+  /** Those whose items callers may refer to once they have ended: a caller that stops one may do so before we notice. */
   const named = new Map<string, OpenTurn>();
   let isClosing = false;
   const liveTurns = createLiveTurns(limits, { now, observer });
@@ -169,14 +169,14 @@ export function createGateway(parts: GatewayParts): Gateway {
   const beginStored = createBeginStored({ store, remoteTurns, begin, now });
   const keyed = createKeyed({ store, liveTurns, remoteTurns, begin, beginStored, resolve, limits, now });
 
-  /** Looks up the items that a request refers to; those of a running turn once it is over. */
+  /** Looks up the items that a request refers to; those of a running turn once it has ended. */
   async function resolve(ask: Ask, { owner, signal, memory }: Pick<Caller, "owner" | "signal" | "memory">) {
     const findTurn: SessionStore["findTurn"] = async (_owner, turnId) => {
       // It may end while the store is asked.
       const turn = named.get(turnId);
       const found = await store.findTurn(owner, turnId);
       if (found !== undefined || turn?.owner !== owner) return found;
-      await unlessAborted(turn.over, signal);
+      await unlessAborted(turn.ended, signal);
       return store.findTurn(owner, turnId);
     };
     const items = await resolveReferences({ findTurn }, owner, ask, limits().maxReferencedCharacters);
@@ -189,12 +189,13 @@ export function createGateway(parts: GatewayParts): Gateway {
     const { turnId: id, owner, key, memo } = caller;
     const whenLeft: (() => void)[] = [];
     const leave = () => leaveAll(whenLeft);
-    const { promise: over, resolve: tellOver } = Promise.withResolvers<void>();
-    const opened: OpenTurn = { owner, over, continues: [] };
-    const finish = () => {
+    const { promise: ended, resolve: tellEnd } = Promise.withResolvers<void>();
+    const opened: OpenTurn = { owner, ended, continues: [] };
+    const end = () => {
+      leave();
       named.delete(id);
       open.delete(opened);
-      tellOver();
+      tellEnd();
     };
     open.add(opened);
     try {
@@ -224,14 +225,13 @@ export function createGateway(parts: GatewayParts): Gateway {
       observer?.placed(place.history);
       const isReplayable = isBegun || memo !== undefined || key !== undefined;
       const turnRecord: TurnRecord = { owner, about, memo, background: ask.background === true, isReplayable };
-      const turn: PlacedTurn = { ask, caller, place, turnRecord, isStored, isBegun, leave, finish };
+      const turn: PlacedTurn = { ask, caller, place, turnRecord, isStored, isBegun, leave, end };
       if (isNamed(turn)) named.set(id, opened);
       const settling = createSettling(settlingParts, turn);
       const events = frame(id, askAdapter(ask, caller, items, about, oursToShorten(ask, place, id)), settling);
-      return { about, context, events: leaveOnReturn(events, settling.leaveEarly, finish) };
+      return { about, context, events: leaveOnReturn(events, settling.leave, end) };
     } catch (thrown) {
-      leave();
-      finish();
+      end();
       throw thrown;
     }
   }
@@ -307,7 +307,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     async close(overdue) {
       isClosing = true;
       await liveTurns.close(overdue);
-      await Promise.race([Promise.all(Array.from(open, ({ over }) => over)), overdue]);
+      await Promise.race([Promise.all(Array.from(open, ({ ended }) => ended)), overdue]);
     },
   };
 }

@@ -1,18 +1,17 @@
 /** Detects when nobody listens to a stream any more: a generator that was never pulled runs no `finally`. */
 
 /**
- * `leave` is called when nobody wants more events, even if none was ever pulled; `finish` once the stream has then
- * ended.
+ * `leave` is called when nobody wants more events, even if none was ever pulled; `end` once the stream has then ended.
  */
 export function leaveOnReturn<Events extends AsyncGenerator<unknown, void, void>>(
   events: Events,
   leave: () => void,
-  finish: () => void = () => {},
+  end: () => void = () => {},
 ): Events {
-  const end = events.return.bind(events);
+  const stop = events.return.bind(events);
   const value: Events["return"] = (given) => {
     leave();
-    return end(given).finally(finish);
+    return stop(given).finally(end);
   };
   // Not `events.return = …`: an object that is given a function so, and all that it knows, outlives every collection of young garbage.
   return Object.defineProperty(events, "return", { value });

@@ -1,4 +1,4 @@
-/** How a turn ends: committed at its place or abandoned; then its place is free for the next. */
+/** How a turn ends: settled, that is kept at its place, or abandoned; then its place is free for the next. */
 import { callerLeft, GatewayError, toGatewayError } from "./errors.ts";
 import type { Ending } from "./frame/frame.ts";
 import type { Caller, GatewayParts } from "./gateway.ts";
@@ -21,10 +21,10 @@ export interface PlacedTurn {
   readonly isStored: boolean;
   /** Already in the store, as running. */
   readonly isBegun: boolean;
-  /** Releases its place. */
+  /** Frees its place for the next turn; may be called again. */
   readonly leave: () => void;
-  /** It is over. */
-  readonly finish: () => void;
+  /** Leaves its place and tells whoever waits for the turn; may be called again. */
+  readonly end: () => void;
 }
 
 export interface SettlingParts extends Pick<GatewayParts, "store" | "limits" | "now"> {
@@ -32,12 +32,12 @@ export interface SettlingParts extends Pick<GatewayParts, "store" | "limits" | "
 }
 
 export interface Settling extends Ending {
-  /** Nobody wants the rest. */
-  leaveEarly(): void;
+  /** Nobody wants the rest: leaves the place before the turn has ended. */
+  leave(): void;
 }
 
 export function createSettling({ store, limits, now, chain }: SettlingParts, turn: PlacedTurn): Settling {
-  const { ask, caller, place, turnRecord, isStored, isBegun, leave, finish } = turn;
+  const { ask, caller, place, turnRecord, isStored, isBegun, leave, end } = turn;
   const { signal, key, memory } = caller;
   let state: "answering" | "settling" | "left" = "answering";
   return {
@@ -65,11 +65,8 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
     },
     // If the turn was cancelled, the reason says more than the error it caused.
     explain: (thrown) => nameParam(ask, toGatewayError(signal.aborted ? signal.reason : thrown)),
+    end,
     leave() {
-      leave();
-      finish();
-    },
-    leaveEarly() {
       // A turn being committed keeps its place: whoever comes next continues from it.
       if (state === "settling") return;
       state = "left";

@@ -21,7 +21,7 @@ function createBackend(say: Say): ChatBackend {
       frame("resp_1", say(question, signal), {
         async settle() {},
         explain: (thrown) => toGatewayError(signal.aborted ? signal.reason : thrown),
-        leave() {},
+        end() {},
         now: () => new Date(),
       }),
     async close() {},

@@ -14,8 +14,8 @@ async function* replay(batches: readonly (readonly Delta[])[], failure?: Error):
   if (failure !== undefined) throw failure;
 }
 
-function createEnding(settle: (answer: Answer) => Promise<void> = async () => {}): Ending & { left: number } {
-  const ending = { settle, explain: toGatewayError, left: 0, leave: () => void ending.left++, now: () => new Date(0) };
+function createEnding(settle: (answer: Answer) => Promise<void> = async () => {}): Ending & { ends: number } {
+  const ending = { settle, explain: toGatewayError, ends: 0, end: () => void ending.ends++, now: () => new Date(0) };
   return ending;
 }
 
@@ -264,7 +264,7 @@ test("an answer that stopped for tool calls but has none counts as stopped", asy
 test("a failure before the first delta is thrown, and there is no answer to abandon", async () => {
   const ending = Object.assign(createEnding(), { abandon: () => assert.fail("there is no answer") });
   await assert.rejects(collect([], new GatewayError("adapter_error", "no"), ending), { code: "adapter_error" });
-  assert.equal(ending.left, 1);
+  assert.equal(ending.ends, 1);
 });
 
 test("a failure after the first delta closes what is open and ends the turn as failed, once", async () => {
@@ -335,7 +335,7 @@ test("a consumer that stops reading closes the adapter's stream and leaves the q
   await events.next();
   await events.return();
   assert.equal(closed, true);
-  assert.equal(ending.left, 1);
+  assert.equal(ending.ends, 1);
   assert.deepEqual(
     abandoned.map(({ error, items, brokenOff }) => [error?.code, items, brokenOff]),
     [["client_closed", [{ type: "message", role: "assistant", content: "more " }], 0]],

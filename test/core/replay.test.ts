@@ -33,7 +33,7 @@ async function tell(
     yield* said;
     if (failure !== undefined) throw failure;
   }
-  const ending = { settle: async () => {}, explain: toGatewayError, leave: () => {}, now: () => new Date(5) };
+  const ending = { settle: async () => {}, explain: toGatewayError, end: () => {}, now: () => new Date(5) };
   const events: Event[] = [];
   for await (const batch of frame(about.id, say(), ending)) events.push(...batch);
   const end = events.at(-1);

@@ -35,7 +35,7 @@ export async function playWith<Body>(voice: Voice, batches: Batches, failure?: E
   const write = voice.stream(about);
   const writes: string[] = [];
   let answer: Answer | undefined;
-  const ending = { settle: async () => {}, explain: toGatewayError, leave: () => {}, now: () => endedAt };
+  const ending = { settle: async () => {}, explain: toGatewayError, end: () => {}, now: () => endedAt };
   for await (const events of frame(about.id, say(batches, failure), ending)) {
     writes.push(write(events));
     const last = events.at(-1);

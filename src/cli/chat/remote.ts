@@ -102,7 +102,7 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Chat
       frame("", streamAnswer(question, signal), {
         async settle() {},
         explain: toGatewayError,
-        leave() {},
+        end() {},
         now: () => new Date(),
       }),
     close: () => upstream.close(),

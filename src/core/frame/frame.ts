@@ -15,7 +15,7 @@ export interface Ending {
   /** What the caller is told of something thrown. */
   explain(thrown: unknown): GatewayError;
   /** Called once, when it is decided how the turn ends, told or not. */
-  leave(): void;
+  end(): void;
   now(): Date;
 }
 
@@ -46,7 +46,7 @@ export async function* frame(turnId: string, deltas: AsyncIterable<readonly Delt
   } finally {
     if (told && answer === undefined) await ending.abandon?.(scripts.end(ending.explain(callerLeft()), ending.now()));
     // Before the end is told: whoever waits for the turn does not depend on how fast its caller reads.
-    ending.leave();
+    ending.end();
   }
   events.push({ type: "turn-end", answer });
   yield events;

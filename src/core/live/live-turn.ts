@@ -174,7 +174,7 @@ function createDelivery(report: (end: End) => void) {
   let end: End | undefined;
   let caller: "waits" | "left" | "told" = "waits";
 
-  function settle(): void {
+  function reportIfLeft(): void {
     if (end === undefined || caller !== "left") return;
     caller = "told";
     report(end);
@@ -182,7 +182,7 @@ function createDelivery(report: (end: End) => void) {
 
   function leave(): void {
     if (caller === "waits") caller = "left";
-    settle();
+    reportIfLeft();
   }
 
   async function* relay(events: Events): Events {
@@ -203,7 +203,7 @@ function createDelivery(report: (end: End) => void) {
   return {
     over(given: End): void {
       end = given;
-      settle();
+      reportIfLeft();
     },
     leave,
     deliver: (events: Events): Events => leaveOnReturn(relay(events), leave),

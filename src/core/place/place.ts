@@ -67,7 +67,7 @@ export interface PlaceParts extends MatchParts {
   readonly alwaysResends: () => boolean;
 }
 
-/** `whenLeft` collects what must be called when the turn is over, or no place was found. */
+/** `whenLeft` collects what must be called when the place is left, or none was found. */
 export function findPlace(
   parts: PlaceParts,
   ask: Ask<Item>,
