@@ -1,8 +1,7 @@
 /** Merges what a caller's version carries beside its words (names, fields of its dialect) with what is remembered. */
 import type { Content, Dialect, Extra, Item, Message, Part } from "../item.ts";
-import { isSameText } from "./known.ts";
 import { hasExtras, hasPartExtras, type Path, talkFrom, turnsOf } from "./path.ts";
-import { type Run, toSegments } from "./runs.ts";
+import { isSameText, type Run, toSegments } from "./runs.ts";
 
 /**
  * What the model sees of a path and of what is new, if the caller shows the path, or its end, in a `callerVersion` of its

@@ -1,7 +1,7 @@
 /** Parallel calls, which some callers show one by one, each with its output, joined as the path has them. */
 import { exchangeOf, type Item } from "../item.ts";
 import { type Path, turnsOf } from "./path.ts";
-import { canonicalJson, sideOf } from "./runs.ts";
+import { isSameWord, sideOf } from "./runs.ts";
 import { openCalls, type Shown, skipReasoning } from "./shown.ts";
 
 /**
@@ -63,15 +63,8 @@ function toCalls(answer: readonly Item[]): Map<string, Item> {
   return calls;
 }
 
+/** Answers may also have other calls with the same ids. */
 function take(calls: Map<string, Item>, id: string, item: Item): boolean {
   const call = calls.get(id);
-  return call !== undefined && isSameCall(call, item) && calls.delete(id);
-}
-
-/** Answers may also have other calls with the same ids. */
-function isSameCall(ours: Item, theirs: Item): boolean {
-  if (ours.type !== "tool-call" || theirs.type !== "tool-call") return ours.type === theirs.type;
-  if (ours.name !== theirs.name) return false;
-  // Most callers show the arguments as they were written, and these may be long.
-  return ours.arguments === theirs.arguments || canonicalJson(ours.arguments) === canonicalJson(theirs.arguments);
+  return call !== undefined && isSameWord(call, item) && calls.delete(id);
 }

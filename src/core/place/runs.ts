@@ -1,9 +1,17 @@
 /**
- * A conversation as runs of one side each, in a canonical form that is the same for every client: line endings,
- * trailing blanks, split or merged messages, strings or parts, the order of parallel outputs, ids and reasoning do not
- * count.
+ * What counts as the same conversation: runs of one side each, in a canonical form that is the same for every client.
+ * Line endings, trailing blanks, split or merged messages, strings or parts, the order of parallel outputs, ids and
+ * reasoning do not count.
  */
-import { type Content, type Item, isSteering, type Message, type OtherItem, type Part } from "../item.ts";
+import {
+  type Content,
+  type Item,
+  isSteering,
+  type Message,
+  type OtherItem,
+  type Part,
+  type ToolCall,
+} from "../item.ts";
 import { lookThrough } from "../json-shape.ts";
 
 export interface Run {
@@ -78,10 +86,32 @@ function canonOfRun(items: readonly Item[], called: Map<string, number>): string
   return JSON.stringify([said, calls, told]);
 }
 
+/** Whether two items surely have the same canonical form: most are written alike, and then it need not be made. */
+export function isSameWord(one: Item, other: Item): boolean {
+  if (one.type === "message")
+    return other.type === "message" && one.role === other.role && isSameText(one.content, other.content);
+  if (one.type === "tool-call") return other.type === "tool-call" && isSameCall(one, other);
+  if (one.type === "tool-output") return other.type === "tool-output" && isSameText(one.output, other.output);
+  if (one.type !== "other" || other.type !== "other" || sideOf(one) !== sideOf(other)) return false;
+  return canonOfOther(one) === canonOfOther(other);
+}
+
+/** The same words in whatever parts, ignoring trailing blanks and blank lines. */
+export function isSameText(one: Content, other: Content): boolean {
+  if (one === other) return true;
+  const [ours, theirs] = [canonOf(one), canonOf(other)];
+  return ours === theirs || stripBlanks(ours) === stripBlanks(theirs);
+}
+
+export function isSameCall(one: ToolCall, other: ToolCall): boolean {
+  if (one.name !== other.name) return false;
+  return one.arguments === other.arguments || canonicalJson(one.arguments) === canonicalJson(other.arguments);
+}
+
 /** What is called or given, and the id that both have. */
 export function canonOfExchange(item: Exclude<Item, Message>): [id: string, canon: string] {
   if (item.type === "tool-call") return [item.callId, JSON.stringify([item.name, canonicalJson(item.arguments)])];
-  if (item.type === "tool-output") return [item.callId, normalise(canonOf(item.output))];
+  if (item.type === "tool-output") return [item.callId, canonOfText(item.output)];
   return item.type === "other" ? [item.exchange?.id ?? "", canonOfOther(item)] : ["", ""];
 }
 
@@ -111,7 +141,7 @@ export function isWord(item: Item): boolean {
  * What the model asks for is identified by its id, since clients do not repeat all its fields; what it is given, by
  * content.
  */
-export function canonOfOther({ extra, exchange }: OtherItem): string {
+function canonOfOther({ extra, exchange }: OtherItem): string {
   if (exchange?.side !== "tools") return JSON.stringify([exchange?.id]);
   const { id: _, status: __, ...fields } = extra.fields;
   return JSON.stringify(sort(fields));
@@ -120,6 +150,11 @@ export function canonOfOther({ extra, exchange }: OtherItem): string {
 /** What a content says, as written. */
 export function canonOf(content: Content): string {
   return typeof content === "string" ? content : content.map(canonOfPart).join("\n");
+}
+
+/** The same in canonical form. */
+export function canonOfText(content: Content): string {
+  return normalise(canonOf(content));
 }
 
 function canonOfPart(part: Part): string {
@@ -153,7 +188,7 @@ function hasBlanks(text: string): boolean {
 }
 
 /** Without trailing blanks. Blank lines do not count either: clients that merge messages put some between them. */
-export function stripBlanks(text: string): string {
+function stripBlanks(text: string): string {
   const lines: string[] = [];
   for (const each of text.replaceAll("\r\n", "\n").replaceAll("\r", "\n").split("\n")) {
     const line = each.trimEnd();
