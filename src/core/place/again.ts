@@ -1,7 +1,7 @@
 /** Leaves out what a caller resends, beside what is new, of a path that it continues. */
 import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
 import { type Path, talkFrom, turnsOf } from "./path.ts";
-import { canonOf, isWord, sideOf, toRuns } from "./runs.ts";
+import { isWord, sideOf, toRuns, wordsOf } from "./runs.ts";
 import { openCalls, skipReasoning } from "./shown.ts";
 
 /**
@@ -37,7 +37,7 @@ function withoutUnanswered(items: readonly Item[], path: Path): readonly Item[] 
 
 /** A message's words without whitespace. */
 function askedWords(item: Item): string | undefined {
-  return item.type === "message" ? canonOf(item.content).replaceAll(/\s+/g, "") : undefined;
+  return item.type === "message" ? wordsOf(item.content).replaceAll(/\s+/g, "") : undefined;
 }
 
 /**
@@ -113,7 +113,7 @@ function stepsAgain(items: readonly Item[], turn: readonly Item[], open: Readonl
 function toKnown(item: Item): string {
   const exchange = exchangeOf(item);
   if (exchange !== undefined) return JSON.stringify([exchange.id, exchange.side]);
-  return item.type === "message" ? JSON.stringify([item.role, canonOf(item.content).trim(), "said"]) : "";
+  return item.type === "message" ? JSON.stringify([item.role, wordsOf(item.content).trim(), "said"]) : "";
 }
 
 /** What was said from the last question on. */

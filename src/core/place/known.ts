@@ -5,7 +5,7 @@
 import type { Item } from "../item.ts";
 import type { Path, Track } from "./path.ts";
 import type { Shown } from "./shown.ts";
-import { canonOf, isSameText, isSameWord, type Run, sideOf } from "./runs.ts";
+import { isSameText, isSameWord, type Run, sideOf, wordsOf } from "./runs.ts";
 
 /** A beginning of the shown items. */
 export interface Beginning {
@@ -65,7 +65,7 @@ export function findKnown(shown: Shown, { comparable, track }: Path): Beginning 
     const calls = answer.filter((item) => item.type === "tool-call");
     const [told, ...behind] = items.slice(next, Math.min(end, next + 1 + calls.length));
     if (messages.length + calls.length < answer.length || told?.type !== "message") return false;
-    const text = messages.map((item) => (item.type === "message" ? canonOf(item.content) : "")).join("");
+    const text = messages.map((item) => (item.type === "message" ? wordsOf(item.content) : "")).join("");
     if (told.role !== "assistant" || !isSameText(text, told.content)) return false;
     if (!calls.every((call, at) => behind[at] !== undefined && isSame(call, behind[at], renamed))) return false;
     ours = until;

@@ -68,7 +68,7 @@ function canonOfRun(items: readonly Item[], called: Map<string, number>): string
   const outputs: [place: number, output: string][] = [];
   for (const item of items) {
     if (item.type === "message") {
-      const said = canonOf(item.content);
+      const said = wordsOf(item.content);
       text = text === "" ? said : `${text}\n${said}`;
       continue;
     }
@@ -99,11 +99,11 @@ export function isSameWord(one: Item, other: Item): boolean {
 /** The same words in whatever parts, ignoring trailing blanks and blank lines. */
 export function isSameText(one: Content, other: Content): boolean {
   if (one === other) return true;
-  const [ours, theirs] = [canonOf(one), canonOf(other)];
+  const [ours, theirs] = [wordsOf(one), wordsOf(other)];
   return ours === theirs || stripBlanks(ours) === stripBlanks(theirs);
 }
 
-export function isSameCall(one: ToolCall, other: ToolCall): boolean {
+function isSameCall(one: ToolCall, other: ToolCall): boolean {
   if (one.name !== other.name) return false;
   return one.arguments === other.arguments || canonicalJson(one.arguments) === canonicalJson(other.arguments);
 }
@@ -111,7 +111,7 @@ export function isSameCall(one: ToolCall, other: ToolCall): boolean {
 /** What is called or given, and the id that both have. */
 export function canonOfExchange(item: Exclude<Item, Message>): [id: string, canon: string] {
   if (item.type === "tool-call") return [item.callId, JSON.stringify([item.name, canonicalJson(item.arguments)])];
-  if (item.type === "tool-output") return [item.callId, canonOfText(item.output)];
+  if (item.type === "tool-output") return [item.callId, canonOf(item.output)];
   return item.type === "other" ? [item.exchange?.id ?? "", canonOfOther(item)] : ["", ""];
 }
 
@@ -134,7 +134,7 @@ export function sideOf(item: Item): Run["side"] | undefined {
 
 /** It says something, be it a call. */
 export function isWord(item: Item): boolean {
-  return item.type === "message" ? canonOf(item.content).trim() !== "" : sideOf(item) !== undefined;
+  return item.type === "message" ? wordsOf(item.content).trim() !== "" : sideOf(item) !== undefined;
 }
 
 /**
@@ -148,16 +148,16 @@ function canonOfOther({ extra, exchange }: OtherItem): string {
 }
 
 /** What a content says, as written. */
-export function canonOf(content: Content): string {
-  return typeof content === "string" ? content : content.map(canonOfPart).join("\n");
+export function wordsOf(content: Content): string {
+  return typeof content === "string" ? content : content.map(wordsOfPart).join("\n");
 }
 
 /** The same in canonical form. */
-export function canonOfText(content: Content): string {
-  return normalise(canonOf(content));
+function canonOf(content: Content): string {
+  return normalise(wordsOf(content));
 }
 
-function canonOfPart(part: Part): string {
+function wordsOfPart(part: Part): string {
   switch (part.type) {
     case "text":
     case "refusal":

@@ -2,7 +2,7 @@
 import { isSteering, type Item } from "../item.ts";
 import type { Ask } from "../turn.ts";
 import type { Path } from "./path.ts";
-import { canonOf, sideOf } from "./runs.ts";
+import { sideOf, wordsOf } from "./runs.ts";
 
 /**
  * Whether a request may follow one that is still being answered, the first of its session: other instructions mean
@@ -47,7 +47,7 @@ function isQuestion(item: Item): boolean {
 }
 
 function textOf(items: readonly Item[]): string {
-  return items.map((item) => (item.type === "message" ? canonOf(item.content) : "")).join("\n");
+  return items.map((item) => (item.type === "message" ? wordsOf(item.content) : "")).join("\n");
 }
 
 /** The same instructions, even if a time or a reminder in them differs: they share at least half of their words. */
