@@ -1,4 +1,30 @@
-/** Finds the node of the tree that a request continues, and takes its thread's turn. */
+/**
+ * Finds the node of the tree that a request continues, and takes its thread's turn.
+ *
+ * What is new becomes the turn's input. What else its caller shows is on the path already, or else is its base, which
+ * is stored before it. A session is resent if its callers are known to show their history. `otherwise` is what happens
+ * if the session has moved on by the time the turn is stored.
+ *
+ * | request                               | its session | history   | path        | base        | otherwise         |
+ * | ------------------------------------- | ----------- | --------- | ----------- | ----------- | ----------------- |
+ * | names a response                      | that one's  | continued | that turn   | none        | branch            |
+ * | names a response                      | none        | continued | that turn   | none        | -                 |
+ * | names a conversation                  | that one    | continued | newest turn | none        | refuse            |
+ * | hint, only new items                  | new         | new       | none        | none        | branch            |
+ * | hint, a history                       | new         | new       | none        | the history | branch            |
+ * | hint, only new items                  | not resent  | continued | newest turn | none        | branch-if-resends |
+ * | hint, only new items                  | resent      | new       | none        | none        | branch            |
+ * | hint, a tool's output first           | any         | continued | newest turn | none        | branch-if-resends |
+ * | hint, the first question for a title  | not resent  | new       | none        | none        | branch            |
+ * | hint, the steps of the newest turn    | not resent  | matched   | newest turn | none        | branch            |
+ * | hint, all up to the end of a thread   | any         | matched   | that turn   | none        | branch            |
+ * | hint, the last exchanges of a thread  | any         | matched   | that turn   | none        | branch            |
+ * | hint, all up to an older turn         | any         | forked    | that turn   | none        | branch            |
+ * | hint, another end after an older turn | any         | forked    | that turn   | that end    | branch            |
+ * | hint, a history unknown there         | any         | foreign   | none        | the history | branch            |
+ * | names nothing, but is to be stored    | none        | new       | none        | none        | -                 |
+ * | names nothing                         | none        | stateless | none        | none        | -                 |
+ */
 import { withoutRepeat } from "./again.ts";
 import { talkOf } from "./context.ts";
 import { GatewayError } from "../errors.ts";
