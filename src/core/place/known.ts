@@ -7,8 +7,8 @@ import type { Path, Track } from "./path.ts";
 import type { Shown } from "./shown.ts";
 import { isSameText, isSameWord, type Run, sideOf, wordsOf } from "./runs.ts";
 
-/** A beginning of the shown items. */
-export interface Beginning {
+/** The beginning of the shown items that a thread has. */
+export interface Known {
   /** How many items it has. */
   readonly length: number;
   /** The chain's digest after them. */
@@ -18,7 +18,7 @@ export interface Beginning {
 }
 
 /** How far a caller's version and a path were found to be the same, at the end of a turn. */
-export interface Agreement extends Omit<Beginning, "digest"> {
+export interface Agreement extends Omit<Known, "digest"> {
   /** How many turns of the path. */
   readonly turns: number;
   /** Who spoke last. */
@@ -26,7 +26,7 @@ export interface Agreement extends Omit<Beginning, "digest"> {
 }
 
 /** The longest known beginning, up to the end of a turn on the path; undefined: they differ from the start. */
-export function findKnown(shown: Shown, { comparable, track }: Path): Beginning | undefined {
+export function findKnown(shown: Shown, { comparable, track }: Path): Known | undefined {
   const { items, end } = shown;
   const { turns, talk, ends } = track;
   /** The caller's ids of our calls, where they differ. */

@@ -4,7 +4,7 @@ import { matchStep, matchTail } from "./ending.ts";
 import { type Item, isSteering } from "../item.ts";
 import type { History } from "../ports.ts";
 import { maxTwins, type Session, type SessionStore, type Twin } from "../store.ts";
-import { type Beginning, findKnown } from "./known.ts";
+import { findKnown, type Known } from "./known.ts";
 import { noPath, type Path } from "./path.ts";
 import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
 import { divide, findAnswer, type Shown, skipReasoning, steeringOf, versionOf, withOwnIds } from "./shown.ts";
@@ -51,14 +51,15 @@ export interface CallerHabits {
  * the longest beginning that a turn ends with. Otherwise the caller's version stands alone.
  */
 export async function matchHistory(
-  { store, chain, threads }: MatchParts,
+  parts: MatchParts,
   session: Session,
   shown: Shown,
   habits: CallerHabits,
 ): Promise<Match> {
+  const { store, chain } = parts;
   const step = await matchStep(store, session, shown);
   if (step !== undefined) return step;
-  const fromRoot = await matchFromRoot({ store, chain, threads }, session, shown);
+  const fromRoot = await matchFromRoot(parts, session, shown);
   if (fromRoot?.isWhole === true) return fromRoot;
   const tail = await matchTail(store, chain, session, shown, habits);
   return tail ?? fromRoot ?? foreign(shown);
@@ -69,23 +70,25 @@ function foreign(shown: Shown): Match {
   return { history: "foreign", path: noPath, ...divide(shown, 0) };
 }
 
-async function matchFromRoot(
-  { store, chain, threads }: MatchParts,
-  session: Session,
-  shown: Shown,
-): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
+/** `isWhole`: nothing else can match better. */
+type FromRoot = Match & { readonly isWhole: boolean };
+
+async function matchFromRoot(parts: MatchParts, session: Session, shown: Shown): Promise<FromRoot | undefined> {
+  const { store, threads } = parts;
   const likely = await findLikely(store, threads.likelyTips(session, shown), shown);
+  const unknown = { path: noPath, known: { length: 0, digest: session.id, start: undefined } };
   const found =
-    (likely && (await meet(store, chain, session.id, shown, likely.known, likely.path))) ??
+    (likely && (await meet(parts, session.id, shown, likely))) ??
     // What is known may have been deleted meanwhile.
-    (await meet(store, chain, session.id, shown, { length: 0, digest: session.id, start: undefined }));
+    (await meet(parts, session.id, shown, unknown));
   if (found !== undefined) threads.add(shown, found.path);
   return found;
 }
 
+/** A thread that a request probably continues, and how much of the shown history it has. */
 interface Likely {
   readonly path: Path;
-  readonly known: Beginning;
+  readonly known: Known;
 }
 
 /** Of the threads with these tips, the one that has most of what is shown. */
@@ -103,13 +106,11 @@ async function findLikely(store: SessionStore, tips: Iterable<string>, shown: Sh
 
 /** Looks for the longest beginning that a turn of the session ends with, no shorter than what is known. */
 async function meet(
-  store: SessionStore,
-  chain: Chain,
+  { store, chain }: MatchParts,
   sessionId: string,
   shown: Shown,
-  known: Beginning,
-  likely?: Path,
-): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
+  { known, path: likely }: Likely,
+): Promise<FromRoot | undefined> {
   const runs = runsBehind(shown, known.length);
   const digests = chain.follow(known.digest, runs);
   // A turn ends with a word of the model, so a thread can be met only there, or where the history ends, even with a
@@ -118,7 +119,7 @@ async function meet(
     .map(({ side, end }, index) => ({ side, length: end, digest: digests[index] ?? "" }))
     .filter(({ side }, index) => side === "model" || index === runs.length - 1)
     .toReversed();
-  const candidates: readonly Pick<Beginning, "length" | "digest">[] = known.length === 0 ? ends : [...ends, known];
+  const candidates: readonly Pick<Known, "length" | "digest">[] = known.length === 0 ? ends : [...ends, known];
   const found = await store.findByDigest(
     sessionId,
     candidates.map(({ digest }) => digest),
@@ -126,11 +127,11 @@ async function meet(
   if (found === undefined) return undefined;
   const foundEnd = candidates[found.index]?.length ?? 0;
   const isWhole = found.index === 0;
-  const newest = found.id === likely?.tip?.id ? likely : await store.readPath(found.id);
+  const newest = found.id === likely.tip?.id ? likely : await store.readPath(found.id);
   // It may have been deleted meanwhile.
   if (newest.tip?.id !== found.id) return undefined;
   const twin = await chooseTwin(store, sessionId, steeringOf(shown, known), { ...found, path: newest });
-  // Nor may it match as the end of another conversation.
+  // Nothing else matches better: as the end of another conversation it would get that one's instructions.
   if (twin === undefined) return { isWhole: true, ...foreign(shown) };
   const { path } = twin;
   const end = skipReasoning(shown.items, skipBlank(shown, foundEnd, path), path);
@@ -200,7 +201,7 @@ async function chooseTwin(
 }
 
 /** Instructions come first, if any, then words alone; and the path has nothing else either. */
-function isPlain({ items, end }: Shown, { start }: Beginning, path: Path): boolean {
+function isPlain({ items, end }: Shown, { start }: Known, path: Path): boolean {
   if (start === undefined || !path.isPlain) return false;
   return items.slice(0, start).every(isSteering) && items.slice(end).every(isTalk);
 }

@@ -1,6 +1,6 @@
 /** What a request shows of its conversation, told apart from what is new, and compared with a remembered path. */
 import { exchangeIds, type Item, isRemoved, isSteering } from "../item.ts";
-import type { Beginning } from "./known.ts";
+import type { Known } from "./known.ts";
 import type { CallerVersion, Match } from "./match.ts";
 import { hasExtras, hasGap, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
@@ -101,12 +101,15 @@ export function versionOf(shown: Shown, end: number, path: Path, isTail: boolean
   return isMore ? { use: "merged", items } : undefined;
 }
 
-/** `known` items are already in a path. System messages are never part of a history: they are the request's own. */
-export function divide(shown: Shown, known: number, beginning?: Beginning): Pick<Match, "base" | "input"> {
+/**
+ * The first `length` items are already in a path. System messages are never part of a history: they are the request's
+ * own.
+ */
+export function divide(shown: Shown, length: number, known?: Known): Pick<Match, "base" | "input"> {
   const { items, end } = shown;
   return {
-    base: items.slice(known, end).filter((item) => !isSteering(item)),
-    input: steeringOf(shown, beginning).concat(items.slice(Math.max(known, end))),
+    base: items.slice(length, end).filter((item) => !isSteering(item)),
+    input: steeringOf(shown, known).concat(items.slice(Math.max(length, end))),
   };
 }
 
@@ -133,8 +136,8 @@ export function rejoin<Each>(
   return input.slice(0, front).concat(base, input.slice(front));
 }
 
-/** The system messages before the model's last word; a pure `beginning` need not be searched. */
-export function steeringOf({ items, end }: Shown, beginning?: Beginning): readonly Item[] {
-  const { start, length } = beginning?.start === undefined ? { start: 0, length: 0 } : beginning;
+/** The system messages before the model's last word; where only words are `known` to be, none is searched for. */
+export function steeringOf({ items, end }: Shown, known?: Known): readonly Item[] {
+  const { start, length } = known?.start === undefined ? { start: 0, length: 0 } : known;
   return items.slice(0, start).concat(items.slice(length, end)).filter(isSteering);
 }
