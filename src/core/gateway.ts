@@ -158,7 +158,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   const shortener = createShortener(parts);
   /** All turns that have not ended, whoever follows them. */
   const open = new Set<OpenTurn>();
-  /** Those whose items callers may refer to once they have ended: a caller that stops one may do so before we notice. */
+  /** Those whose items callers may refer to: whoever stops one may do so next, when it has not quite ended here. */
   const named = new Map<string, OpenTurn>();
   let isClosing = false;
   const liveTurns = createLiveTurns(limits, { now, observer });

@@ -38,7 +38,7 @@ export function toCommit(
   const turn = toTurn(chain, turnRecord, place, answer, itemsOf(surplus).some(isSteering));
   if (!hasShown) return { turns: [turn], session: move, forget };
   const shown = toShown(chain, { ...common(turnRecord, place), id: turn.id, session: move.id }, path, base);
-  // It has a digest, so nothing before it counts; and its thread's path is the store's to extend.
+  // Not by extending `path`, whose track the store extends as well; of what came before, its digest is enough.
   const marks = chain.mark(move.id, toPath([shown]), turn.input, turn.output);
   return { turns: [shown, { ...turn, parent: shown.id, ...marks }], session: move, forget };
 }
@@ -86,8 +86,8 @@ export function toTurn(
 }
 
 /**
- * A client's next request may have the very same items, and what it shows is told apart from what is remembered by
- * identity.
+ * What is remembered must be other objects than what is shown, since they are told apart by identity: a request may
+ * have the very items of the one before it, if its body begins with the same bytes.
  */
 function copy(item: Item): Item {
   return { ...item };

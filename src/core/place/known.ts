@@ -1,6 +1,6 @@
 /**
  * How much of a shown history a thread already has, found by comparing items: that costs a fifteenth of hashing them,
- * and most callers show exactly what they have just heard. What is the same here has the same digest, too.
+ * and most callers show exactly what they have just heard. What is the same here has the same digest, with one exception.
  */
 import type { Item } from "../item.ts";
 import type { Path, Track } from "./path.ts";
@@ -57,7 +57,7 @@ export function findKnown(shown: Shown, { comparable, track }: Path): Known | un
 
   /**
    * Some wires tell an answer of several messages as one text, followed by its calls; their clients show it that way.
-   * Such an answer has another digest, so only a cached thread is recognised by it.
+   * The exception: shown so, it has another digest, and only a cached thread is recognised by it.
    */
   function meetsAsOne(next: number, until: number): boolean {
     const answer = talk.slice(ours, until).filter((item) => sideOf(item) !== undefined);

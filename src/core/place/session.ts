@@ -31,6 +31,10 @@ interface SessionSearch {
   readonly alwaysResends: boolean;
 }
 
+/**
+ * Until a session is stored, whoever might continue it waits in a line of its owner and hint; from then on in the line
+ * of its id, but behind those who are still in the first.
+ */
 export async function continueSession(
   parts: PlaceParts,
   ask: Ask<Item>,
@@ -52,11 +56,11 @@ export async function continueSession(
   const begun = unstored.get(name);
   if (session === undefined && !isIdle && begun && !mayContinue(search, begun)) return begin(search, name, begun);
 
-  // Whoever came before the session existed goes first.
-  const isSettled = session !== undefined && isIdle;
-  if (!isSettled) whenLeft.push(await queue.enter(name, signal, stands));
-  const current = isSettled || isFirst ? session : await store.findSession(owner, hint);
-  if (current !== undefined) return takeTurn(search, current, isSettled ? name : undefined);
+  const skipsLine = session !== undefined && isIdle;
+  if (!skipsLine) whenLeft.push(await queue.enter(name, signal, stands));
+  const current = skipsLine || isFirst ? session : await store.findSession(owner, hint);
+  // On other gateways somebody may still be in the first line.
+  if (current !== undefined) return takeTurn(search, current, skipsLine ? name : undefined);
   const beginning = unstored.get(name) ?? { sessionId: newSessionId(), first: ask, turns: 0 };
   beginning.first = ask;
   return begin(search, name, beginning);
