@@ -83,6 +83,7 @@ export function decide(settings: Partial<HttpSettings> = {}, limits: Partial<Htt
       bind: "127.0.0.1",
       port: 0,
       socketMode: "600",
+      trustedProxies: [],
       endpoints: { chat: true, responses: true },
       tokens: [toToken(token)],
       hints: [{ type: "header", name: "x-session-id" }, { type: "user" }],

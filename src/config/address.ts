@@ -1,4 +1,4 @@
-/** Reads the address of a listener. */
+/** Reads the address of a listener, and those of proxies in front of it. */
 import { isIP } from "node:net";
 
 const allowed = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
@@ -17,6 +17,19 @@ function faultOf(bind: string): string | undefined {
   if (bracketed?.[1] !== undefined && isIP(bracketed[1]) === 6) return `write it without brackets: "${bracketed[1]}"`;
   if (/^[^:]*:\d+$/.test(bind)) return "the port belongs in gateway.http.port";
   return "";
+}
+
+const allowedProxies = 'an IPv4 or IPv6 address, a network like "10.1.0.0/16" or "fd00:1::/32", or "unix"';
+
+/** The same for a proxy, or a network of them. */
+export function judgeProxy(proxy: string): string | undefined {
+  if (proxy === "unix") return undefined;
+  const [, address = proxy, prefix] = /^(.*)\/(.*)$/.exec(proxy) ?? [];
+  const family = isIP(address);
+  if (family === 0) return allowedProxies;
+  const most = family === 4 ? 32 : 128;
+  if (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= most)) return undefined;
+  return `${allowedProxies} (after the slash, a number from 0 to ${most})`;
 }
 
 /** Whether only programs on this machine can reach it. */

@@ -23,6 +23,7 @@ export function* findDangers(file: PlacedFile, now: Date): Problems {
   if (!http.bind.startsWith("unix:") && http.socket_mode !== "600") {
     yield problem(["gateway", "http", "socket_mode"], "has no effect unless gateway.http.bind is a unix socket");
   }
+  yield* judgeProxies(http);
   if (http.console) yield* judgeConsole(file.gateway, listens);
   for (const [path, token] of tokensOf(file)) {
     if (token.length >= 16) continue;
@@ -66,6 +67,21 @@ function isPlainSecret([path, value, before]: Leaf): boolean {
   if (path.at(-1) === "file") return false;
   // A URL may carry a password, and an argument a key.
   return isSecret(path) || holdsSecret(value, before);
+}
+
+/** Warns of callers that can choose their addresses, and of a list that leaves out, or names in vain, the socket. */
+function* judgeProxies({ bind, trusted_proxies: proxies }: Gateway["http"]): Problems {
+  const path = ["gateway", "http", "trusted_proxies"];
+  for (const [index, proxy] of proxies.entries()) {
+    if (!/\/0+$/.test(proxy)) continue;
+    yield problem([...path, index], "trusts everybody, so callers can choose their address; name only your proxies");
+  }
+  const isSocket = bind.startsWith("unix:");
+  if (proxies.length === 0 || proxies.includes("unix") === isSocket) return;
+  const fault = isSocket
+    ? 'has no effect without "unix", because gateway.http.bind is a unix socket'
+    : '"unix" has no effect unless gateway.http.bind is a unix socket';
+  yield problem(path, fault);
 }
 
 /** Warns of a page that is unreachable or shows little. */

@@ -1,6 +1,6 @@
 /** What the schema cannot check: rules between keys, and the forms of addresses, dates and names. */
 import { hash } from "node:crypto";
-import { judgeAddress } from "./address.ts";
+import { judgeAddress, judgeProxy } from "./address.ts";
 import { faultAround, isToken } from "./headers.ts";
 import { formatPath, isObject, type Path, valueAt } from "./path.ts";
 import { misfit, problem, type Problems } from "./problem.ts";
@@ -19,6 +19,7 @@ export function* findConflicts(file: unknown, shown: Shown): Problems {
 function* judgeForms(file: unknown, shown: Shown): Problems {
   for (const [path, judge] of [
     [["gateway", "http", "bind"], judgeAddress],
+    ...entriesAt(file, ["gateway", "http", "trusted_proxies"]).map(([path]) => [path, judgeProxy] as const),
     ...entriesAt(file, ["gateway", "http", "cors", "origins"]).map(([path]) => [path, judgeOrigin] as const),
     [["gateway", "sessions", "store"], judgeStore],
   ] as const) {

@@ -6,6 +6,7 @@ import type { ModelSet } from "../core/route/models.ts";
 import type { Ask } from "../core/turn.ts";
 import { namedModels } from "../protocols/models.ts";
 import type { HttpLimits, HttpSettings, Rate } from "./settings.ts";
+import type { Addressed, AddressOf } from "./address.ts";
 
 /** What a token may open. */
 export type Endpoint = "chat" | "responses" | "metrics" | "operator";
@@ -29,19 +30,23 @@ export function toDigest(token: string): Buffer {
   return hash("sha256", token, "buffer");
 }
 
-/** The token of a request under these settings, or a 401; a 429 once an address has failed too often. */
+/** The token of a request under these terms, or a 401; a 429 once an address has failed too often. */
 export type Admit = (
-  request: { readonly headers: IncomingHttpHeaders; readonly ip: string },
-  settings: Pick<HttpSettings, "tokens"> & { readonly limits: Pick<HttpLimits, "maxAuthFailuresPerMinute"> },
+  request: Addressed,
+  terms: Pick<HttpSettings, "tokens"> & {
+    readonly addressOf: AddressOf;
+    readonly limits: Pick<HttpLimits, "maxAuthFailuresPerMinute">;
+  },
 ) => Token;
 
 export function createAdmit(now: () => Date): Admit {
   const countFailure = createFailureCount();
-  return ({ headers, ip }, { tokens, limits: { maxAuthFailuresPerMinute: most } }) => {
+  return (request, { tokens, addressOf, limits: { maxAuthFailuresPerMinute: most } }) => {
+    const { headers } = request;
     const presented = readPresented(headers);
     const token = presented === undefined ? undefined : findToken(tokens, toDigest(presented));
     if (token !== undefined && (token.expiresAt === undefined || token.expiresAt > now())) return token;
-    const waitMs = countFailure(toNetwork(ip), now().getTime(), most);
+    const waitMs = countFailure(toNetwork(addressOf(request)), now().getTime(), most);
     if (waitMs === 0) throw presented === undefined ? missingToken(headers) : invalidToken(token);
     throw new GatewayError(
       "too_many_failures",

@@ -89,7 +89,7 @@ export function createJournal(
       firstMs: firstByte && Math.round(firstByte.ms),
       owner: request.token?.owner,
       // A caller without a token has only its address.
-      address: request.token === undefined ? request.ip : undefined,
+      address: request.token === undefined ? request.terms.addressOf(request) : undefined,
       turnId: about?.id,
       ...toTurnFields(record),
     };

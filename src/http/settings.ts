@@ -7,6 +7,8 @@ export interface HttpSettings {
   readonly port: number;
   /** Octal digits. */
   readonly socketMode: string;
+  /** Whose `X-Forwarded-For` is believed: addresses, networks like `10.1.0.0/16`, `unix`. */
+  readonly trustedProxies: readonly string[];
   readonly endpoints: { readonly chat: boolean; readonly responses: boolean };
   /** Whether the page for the browser is served. */
   readonly console: boolean;

@@ -2,6 +2,7 @@
 import type { Gateway } from "../core/gateway.ts";
 import type { Protocol } from "../core/ports.ts";
 import type { ResponsesProtocol } from "../protocols/responses/index.ts";
+import { type AddressOf, createAddressOf } from "./address.ts";
 import type { Arrivals } from "./arrivals.ts";
 import type { Beginnings } from "./beginnings.ts";
 import type { Admit } from "./auth.ts";
@@ -24,7 +25,9 @@ export interface Decisions {
   readonly protocols: { readonly chat: Protocol; readonly responses: ResponsesProtocol };
 }
 
-export interface Terms extends HttpSettings, Omit<Decisions, "settings">, SharedParts {}
+export interface Terms extends HttpSettings, Omit<Decisions, "settings">, SharedParts {
+  readonly addressOf: AddressOf;
+}
 
 /** What outlasts a change of terms: all that runs, and the counts of callers. */
 export interface SharedParts {
@@ -46,5 +49,5 @@ export interface SharedParts {
 }
 
 export function toTerms({ settings, protocols }: Decisions, lasting: SharedParts): Terms {
-  return { ...lasting, ...settings, protocols };
+  return { ...lasting, ...settings, protocols, addressOf: createAddressOf(settings) };
 }

@@ -33,6 +33,7 @@ test("A file with only a token gets every default.", async () => {
       bind: "127.0.0.1",
       port: 8600,
       socketMode: "600",
+      trustedProxies: [],
       authToken: longToken,
       endpoints: { chat: false, responses: false },
       console: false,
@@ -393,6 +394,28 @@ test("A socket mode without a unix socket causes a warning.", async () => {
     "gateway.http.socket_mode: has no effect unless gateway.http.bind is a unix socket",
   ]);
   assert.deepEqual(await warn({ bind: "unix:/run/portico/door.sock" }), []);
+});
+
+test("Trusting everybody as a proxy causes a warning, and so does a list that does not fit the listener.", async () => {
+  const warn = async (...[bind, ...proxies]: readonly string[]) =>
+    (await load(withHttp({ bind, trusted_proxies: proxies }))).warnings.map(
+      ({ path, message }) => `${path}: ${message}`,
+    );
+  const socket = "unix:/run/portico/door.sock";
+  assert.deepEqual(await warn("127.0.0.1", "127.0.0.1", "10.1.0.0/16", "10.0.0.0/10", "::1", "fd00:1::/32"), []);
+  assert.deepEqual(await warn(socket, "unix", "10.1.0.0/16"), []);
+  assert.deepEqual(await warn(socket), []);
+  const everybody = "trusts everybody, so callers can choose their address; name only your proxies";
+  assert.deepEqual(await warn("127.0.0.1", "::1", "0.0.0.0/0", "::/0"), [
+    `gateway.http.trusted_proxies[1]: ${everybody}`,
+    `gateway.http.trusted_proxies[2]: ${everybody}`,
+  ]);
+  assert.deepEqual(await warn("127.0.0.1", "unix"), [
+    'gateway.http.trusted_proxies: "unix" has no effect unless gateway.http.bind is a unix socket',
+  ]);
+  assert.deepEqual(await warn(socket, "127.0.0.1"), [
+    'gateway.http.trusted_proxies: has no effect without "unix", because gateway.http.bind is a unix socket',
+  ]);
 });
 
 test("A file that only refers to its secrets may be readable by others.", async () => {

@@ -5,9 +5,10 @@ import { nearest } from "../../src/config/nearest.ts";
 import { longToken, problemsOf, withHttp } from "./surroundings.ts";
 
 const httpKeys =
-  "bind, port, socket_mode, auth_token, endpoints, console, tokens, limits, cors, websocket, expose_reasoning";
+  "bind, port, socket_mode, trusted_proxies, auth_token, endpoints, console, tokens, limits, cors, websocket, expose_reasoning";
 const gatewayKeys = "auth, data_dir, http, adapters, default_adapter, models, sessions, log";
 const addresses = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
+const proxies = 'an IPv4 or IPv6 address, a network like "10.1.0.0/16" or "fd00:1::/32", or "unix"';
 const redisForm =
   "redis://[user:password@]host[:port][,host[:port]…][/database][?prefix=NAME][&replicas=N], or rediss:// for TLS; percent-encode any characters in a password other than letters and digits";
 const noToken =
@@ -216,6 +217,28 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "a socket whose path is too long for the system",
     withHttp({ bind: `unix:/${"ä".repeat(53)}b` }),
     `gateway.http.bind: found the string "unix:/${"ä".repeat(53)}b"; allowed: ${addresses} (the path is longer than 107 bytes)`,
+  ],
+  [
+    "proxies without a list",
+    withHttp({ trusted_proxies: "10.0.0.1" }),
+    'gateway.http.trusted_proxies: found the string "10.0.0.1"; allowed: a list',
+  ],
+  [
+    "proxies by name, with a port, in brackets, by the path of a socket",
+    withHttp({ trusted_proxies: ["localhost", "10.0.0.1:80", "[::1]", "unix:/run/nginx.sock"] }),
+    `gateway.http.trusted_proxies[0]: found the string "localhost"; allowed: ${proxies}`,
+    `gateway.http.trusted_proxies[1]: found the string "10.0.0.1:80"; allowed: ${proxies}`,
+    `gateway.http.trusted_proxies[2]: found the string "[::1]"; allowed: ${proxies}`,
+    `gateway.http.trusted_proxies[3]: found the string "unix:/run/nginx.sock"; allowed: ${proxies}`,
+  ],
+  [
+    "networks that do not exist",
+    withHttp({ trusted_proxies: ["10.0.0.0/33", "10.0.0.0/255.0.0.0", "::1/129", "10.0.0.0/", "10.0.0/8"] }),
+    `gateway.http.trusted_proxies[0]: found the string "10.0.0.0/33"; allowed: ${proxies} (after the slash, a number from 0 to 32)`,
+    `gateway.http.trusted_proxies[1]: found the string "10.0.0.0/255.0.0.0"; allowed: ${proxies} (after the slash, a number from 0 to 32)`,
+    `gateway.http.trusted_proxies[2]: found the string "::1/129"; allowed: ${proxies} (after the slash, a number from 0 to 128)`,
+    `gateway.http.trusted_proxies[3]: found the string "10.0.0.0/"; allowed: ${proxies} (after the slash, a number from 0 to 32)`,
+    `gateway.http.trusted_proxies[4]: found the string "10.0.0/8"; allowed: ${proxies}`,
   ],
   [
     "an endpoint that is a string",

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GatewayError } from "../../src/core/errors.ts";
+import { createAddressOf } from "../../src/http/address.ts";
 import { createAdmit, createFailureCount, type Token } from "../../src/http/auth.ts";
 import { createTakeRequest } from "../../src/http/rate.ts";
 import { createBox, say, toToken, token } from "../scripted.ts";
@@ -8,8 +9,9 @@ import { createBox, say, toToken, token } from "../scripted.ts";
 /** Admits callers with these tokens. */
 function createGuard(tokens: readonly Token[], maxAuthFailuresPerMinute: number, now: () => Date) {
   const admit = createAdmit(now);
-  return (headers: Record<string, string>, ip: string) =>
-    admit({ headers, ip }, { tokens, limits: { maxAuthFailuresPerMinute } });
+  const addressOf = createAddressOf({ trustedProxies: [], bind: "::" });
+  return (headers: Record<string, string>, remoteAddress: string | undefined) =>
+    admit({ headers, socket: { remoteAddress } }, { tokens, addressOf, limits: { maxAuthFailuresPerMinute } });
 }
 
 const ways: readonly [string, Record<string, string>][] = [

@@ -120,6 +120,10 @@ export const http = section("The front door.", {
     description:
       "Who may connect to a unix socket: the gateway's user, also its group, or everybody on the machine. A token is always needed.",
   },
+  trusted_proxies: list(
+    { type: "string" },
+    "Proxies whose `X-Forwarded-For` is believed: addresses, networks like `10.1.0.0/16`, or `unix` for whoever connects to the unix socket.",
+  ),
   auth_token: {
     type: "string",
     description: "Token that opens the endpoints. When set, the general token no longer opens them.",
