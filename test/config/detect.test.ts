@@ -35,6 +35,7 @@ test("A local Ollama comes after the keys.", async () => {
   };
   const found = await detectAdapter({ env: {}, probe });
   assert.deepEqual(probed, ["http://127.0.0.1:11434/api/tags"]);
+  assert.equal(found.name, "ollama");
   assert.deepEqual(found.adapter, {
     type: "openai",
     base_url: "http://127.0.0.1:11434/v1",
@@ -81,7 +82,12 @@ for (const [sentence, tags, model] of [
   });
 }
 
-for (const tags of [{ models: [] }, { models: null }, toTags({ name: "nomic-embed-text:latest" })]) {
+for (const tags of [
+  { models: [] },
+  { models: null },
+  { models: [null, {}, { name: "minilm" }] },
+  toTags({ name: "nomic-embed-text:latest" }),
+]) {
   test(`An Ollama without a chat model is skipped: ${JSON.stringify(tags)}.`, async () => {
     const found = await detectAdapter({ env: {}, probe: async () => tags });
     assert.deepEqual([found.name, found.exampleModel], ["echo", "echo"]);
@@ -105,6 +111,7 @@ for (const [host, url] of [
   ["0.0.0.0", "http://127.0.0.1:11434"],
   ["[::]:1234", "http://127.0.0.1:1234"],
   [" box ", "http://box:11434"],
+  [" ", "http://127.0.0.1:11434"],
   ["https://ollama.example/base/", "https://ollama.example/base"],
 ] as const) {
   test(`OLLAMA_HOST=${host} is looked for at ${url}.`, async () => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 import { adapterOptions } from "../../src/adapters/index.ts";
+import { hasListener } from "../../src/config/config.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { maskSecrets } from "../../src/config/mask.ts";
 import { load, longToken, problemsOf, surroundings, withHttp } from "./surroundings.ts";
@@ -21,6 +22,16 @@ test("The specification's configuration is complete with bind, port, auth_token 
   assert.equal(config.http.port, 8080);
   assert.equal(config.http.authToken, longToken);
   assert.deepEqual(config.http.endpoints, { chat: true, responses: false });
+});
+
+test("Either endpoint is enough for a listener.", async () => {
+  for (const [endpoints, listens] of [
+    [{}, false],
+    [{ compat_chat: true }, true],
+    [{ compat_responses: true }, true],
+  ] as const) {
+    assert.equal(hasListener((await load(withHttp({ endpoints }))).config.http), listens);
+  }
 });
 
 test("A file with only a token gets every default.", async () => {
@@ -113,7 +124,7 @@ test("Without a file both endpoints and the console are enabled, and the data fo
 });
 
 test("Relative paths are resolved from the folder of the config file.", async () => {
-  const { config } = await load(
+  const { config, shown } = await load(
     withHttp(
       { bind: "unix:run/portico.sock" },
       {
@@ -128,6 +139,7 @@ test("Relative paths are resolved from the folder of the config file.", async ()
   assert.equal(config.http.bind, "unix:/etc/portico/run/portico.sock");
   assert.equal(config.sessions.store, "sqlite:/etc/portico/turns.db");
   assert.equal(config.adapters.agent?.options.cwd, "/etc/portico/work");
+  assert.equal(shown(["gateway", "data_dir"], config.dataDir), "/etc/data");
 });
 
 test("A string may contain several environment variables, and $${ is a plain ${.", async () => {
@@ -226,10 +238,13 @@ test("A circuit breaker that opens after no failures is none.", async () => {
 });
 
 test("The only adapter is the default one.", async () => {
-  const { config, reason } = await load(withHttp({}, { adapters: { mine: { type: "echo", model: "parrot" } } }));
+  const { config, reason, exampleModel } = await load(
+    withHttp({}, { adapters: { mine: { type: "echo", model: "parrot" } } }),
+  );
   assert.equal(config.defaultAdapter, "mine");
   assert.equal(config.adapters.mine?.model, "parrot");
   assert.equal(reason, "type echo, configured");
+  assert.equal(exampleModel, "parrot");
 });
 
 test("Names that the operator chooses, and an adapter's own options, are not converted.", async () => {
@@ -250,6 +265,7 @@ for (const bind of [
   "192.168.1.2",
   "localhost",
   "unix:/run/portico.sock",
+  `unix:/${"x".repeat(106)}`,
 ]) {
   test(`The gateway may be bound to ${bind}.`, async () => {
     assert.deepEqual(await problemsOf(withHttp({ bind })), []);
@@ -259,6 +275,8 @@ for (const bind of [
 test("Overrides take precedence over the file and are checked by the same rules.", async () => {
   const { config } = await load(withHttp({ port: 1 }), { overrides: { bind: "::1", port: 0 } });
   assert.deepEqual([config.http.bind, config.http.port], ["::1", 0]);
+  const { config: bare } = await load({ gateway: { auth: { token: longToken } } }, { overrides: { port: 65_535 } });
+  assert.equal(bare.http.port, 65_535);
   const problems = await problemsOf(withHttp({}), { overrides: { port: "many" } });
   assert.deepEqual(
     problems.map(({ path }) => path),
@@ -317,6 +335,12 @@ test("An adapter that no model leads to causes a warning.", async () => {
   ]);
 });
 
+test("A token of 16 characters causes no warning, and a shorter one does.", async () => {
+  const warnOf = async (auth_token: string) => (await load(withHttp({ auth_token }))).warnings.map(({ path }) => path);
+  assert.deepEqual(await warnOf("x".repeat(16)), []);
+  assert.deepEqual(await warnOf("x".repeat(15)), ["gateway.http.auth_token"]);
+});
+
 test("An address at which nothing listens causes no warning.", async () => {
   assert.deepEqual((await load(withHttp({ bind: "0.0.0.0" }))).warnings, []);
 });
@@ -346,9 +370,18 @@ test("Only an address that other machines can reach causes a warning.", async ()
     const { warnings } = await load(withHttp({ bind, endpoints: { compat_chat: true } }));
     return warnings.map(({ path }) => path);
   };
-  for (const bind of ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1", "localhost", "unix:/run/portico.sock"])
+  for (const bind of [
+    "127.0.0.1",
+    "127.1.2.3",
+    "::1",
+    "::ffff:127.0.0.1",
+    "::FFFF:127.0.0.1",
+    "localhost",
+    "unix:/run/portico.sock",
+  ])
     assert.deepEqual(await warningsOf(bind), [], bind);
-  for (const bind of ["0.0.0.0", "::", "10.0.0.127"]) assert.deepEqual(await warningsOf(bind), ["gateway.http.bind"]);
+  for (const bind of ["0.0.0.0", "::", "10.0.0.127", "10.127.0.1"])
+    assert.deepEqual(await warningsOf(bind), ["gateway.http.bind"]);
 });
 
 test("A token that has not expired yet, or that only reads the metrics, causes no warning.", async () => {
@@ -433,6 +466,7 @@ test("Secrets in a readable file are recognised by name, form, or position in a 
   const models = { "token-model": "sk-2-large-model" };
   for (const [adapter, place] of [
     [{ type: "openai", base_url: "https://h/openai?deployment=a&other=b", max_tokens_field: "max_tokens", models }, ""],
+    [{ type: "echo", context_window: 1_000 }, ""],
     [{ type: "openai", base_url: "https://h/openai?sig=hush" }, "base_url"],
     [{ type: "openai", proxy: "http://me:hush@h" }, "proxy"],
     [{ type: "openai", api_key: { file: "/run/keys/sk-main-2026" } }, ""],

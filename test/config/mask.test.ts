@@ -91,6 +91,7 @@ test("Secrets are found in URLs, arguments, headers and connection strings, and 
   for (const [text, shown] of [
     ["https://h/v1?api-version=2&sig=hush&code=hush#x", "https://h/v1?api-version=2&sig=***&code=***#x"],
     ["https://me:hush@h/v1", "https://***@h/v1"],
+    ["https://h/v1?Region=eu", "https://h/v1?Region=eu"],
     ["redis://u:hush@h:6379/0?prefix=a&replicas=1", "redis://***@h:6379/0?prefix=a&replicas=1"],
     ["--password=hush; hush", "--password=***"],
     ["PASSWORD=hush", "PASSWORD=***"],
@@ -101,6 +102,15 @@ test("Secrets are found in URLs, arguments, headers and connection strings, and 
     ['run with {"api_key": "hush"}', 'run with {"api_key": "***"}'],
     ["env A=b TOKEN=hush run", "env A=b TOKEN=*** run"],
     ["say bearer hush now", "say bearer *** now"],
+    ["say Bearer hush now", "say Bearer *** now"],
+    ["the token is gone, and no api-key is set", "the token is gone, and no api-key is set"],
+    ["--api-key hush --model a", "--api-key *** --model a"],
+    ["curl -H proxy-authorization: basic hush", "curl -H proxy-authorization: ***"],
+    ["X_AUTH=hush", "X_AUTH=***"],
+    ["author=ann", "author=ann"],
+    ["tokens=hush", "tokens=***"],
+    ["p password='hush hush", "p password='***"],
+    ["p token=[hush", "p token=***"],
     ["curl sk-hush0123456789 https://h", "curl *** https://h"],
     ["http://secret-service:8080/v1", "http://secret-service:8080/v1"],
     ["unix:/run/key.sock:/v1", "unix:/run/key.sock:/v1"],
@@ -115,6 +125,7 @@ test("Secrets are found in URLs, arguments, headers and connection strings, and 
     ['curl -H "Cookie: a=hush; b=hush" https://h', 'curl -H "Cookie: ***" https://h'],
     ["Cookie: session=hush", "Cookie: ***"],
     ["curl -u joe:hush https://h", "curl -u joe:*** https://h"],
+    ["curl -u joe --user-agent joe:1 https://h", "curl -u joe --user-agent joe:1 https://h"],
     ["--user=joe:hush", "--user=joe:***"],
     ['run A=1 PASSWORD="hush \\" hush" KEY=hush,hush go', 'run A=1 PASSWORD="***" KEY=*** go'],
     ['{"a":{"token":["hush","hush"],"b":1}}', '{"a":{"token":***,"b":1}}'],
@@ -132,6 +143,8 @@ test("Secrets are found in URLs, arguments, headers and connection strings, and 
     ["--max-tokens=100", "--max-tokens=100"],
     ["p --max-tokens 100 maxOutputTokens=5", "p --max-tokens 100 maxOutputTokens=5"],
     ["sqlite:/home/a=b/key=1/portico.db", "sqlite:/home/a=b/key=1/portico.db"],
+    ["sqlite:a.db password=hush", "sqlite:a.db password=***"],
+    ["env password=hush sqlite:a.db", "env password=*** sqlite:a.db"],
     ["curl http://key:8080/v1 arn:aws:secret:eu", "curl http://key:8080/v1 arn:aws:secret:eu"],
     ["https://h/openai?deployment=a&other=b", "https://h/openai?deployment=a&other=***"],
     ["a=a=a=key=hush", "a=a=a=key=***"],
@@ -160,7 +173,7 @@ test("Choices and names of models are shown, whatever they look like.", () => {
   const models = { "token-model": "small", large: "sk-2-large-model" };
   const main = { type: "openai", max_tokens_field: "max_tokens", model: "sk-2-large-model", models };
   const tokens = [{ name: "app", models: ["sk-2-large-model", "sk-2-*"] }];
-  const settings = { gateway: { http: { tokens }, adapters: { main } } };
+  const settings = { gateway: { http: { tokens }, adapters: { main, keys: main } } };
   assert.deepEqual(maskSecrets(settings), settings);
 });
 

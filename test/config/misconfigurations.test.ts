@@ -1,6 +1,7 @@
 /** Every mistake has its own message: the path, what was found, and what is allowed. */
 import assert from "node:assert/strict";
 import test from "node:test";
+import { adapterOptions } from "../../src/adapters/index.ts";
 import { nearest } from "../../src/config/nearest.ts";
 import { longToken, problemsOf, withHttp } from "./surroundings.ts";
 
@@ -90,6 +91,12 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "[".repeat(101),
     "(the file): not valid JSON: line 1, column 102: nested more than 100 deep",
   ],
+  [
+    "more objects in each other than anybody means",
+    '{"a":'.repeat(101),
+    "(the file): not valid JSON: line 1, column 506: nested more than 100 deep",
+  ],
+  ["null in place of the file", "null", "(the file): found null; allowed: an object"],
   ["a list in place of the file", [], "(the file): found an empty list; allowed: an object"],
   ["a string in place of the gateway", { gateway: "on" }, 'gateway: found the string "on"; allowed: an object'],
   [
@@ -182,6 +189,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.http.port: found null; allowed: an integer from 0 to 65535",
   ],
   ["a section that is null", withHttp({}, { sessions: null }), "gateway.sessions: found null; allowed: an object"],
+  ["a token that is null", withHttp({ auth_token: null }), "gateway.http.auth_token: found null; allowed: a string"],
   [
     "an empty string where none is allowed",
     withHttp({}, { data_dir: "" }),
@@ -257,6 +265,12 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.http.auth_token: found an empty string; allowed: a long random token (`portico token make` makes one)",
   ],
   [
+    "two empty tokens",
+    { gateway: { auth: { token: "" }, http: { auth_token: "" } } },
+    "gateway.auth.token: found an empty string; allowed: a long random token (`portico token make` makes one)",
+    "gateway.http.auth_token: found an empty string; allowed: a long random token (`portico token make` makes one)",
+  ],
+  [
     "a token that is a number",
     withHttp({ auth_token: 1234567890123456 }),
     "gateway.http.auth_token: found a number; allowed: a string",
@@ -325,6 +339,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "an expiry without a time",
     named({ expires_at: "2030-01-31" }),
     'gateway.http.tokens[0].expires_at: found the string "2030-01-31"; allowed: a date and time like "2030-01-31T00:00:00Z"',
+  ],
+  [
+    "an expiry in words",
+    named({ expires_at: "tomorrow" }),
+    'gateway.http.tokens[0].expires_at: found the string "tomorrow"; allowed: a date and time like "2030-01-31T00:00:00Z"',
   ],
   [
     "an expiry in a month that does not exist",
@@ -398,6 +417,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.adapters.main: found the string \"openai\"; allowed: an object with a 'type'",
   ],
   [
+    "null in place of an adapter",
+    withHttp({}, { adapters: { main: null } }),
+    "gateway.adapters.main: found null; allowed: an object with a 'type'",
+  ],
+  [
     "an adapter without a type",
     withHttp({}, { adapters: { main: {} } }),
     'gateway.adapters.main.type: missing; required: "echo", "openai"',
@@ -408,6 +432,16 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     'gateway.adapters.main.type: found the string "opnai"; allowed: "echo", "openai"; did you mean \'openai\'?',
   ],
   [
+    "a type of adapter that every object knows",
+    withHttp({}, { adapters: { main: { type: "constructor" } } }),
+    'gateway.adapters.main.type: found the string "constructor"; allowed: "echo", "openai"; a server such as Ollama, vLLM or OpenRouter is reached with "openai" and its \'base_url\'',
+  ],
+  [
+    "a number in place of the type of an adapter",
+    withHttp({}, { adapters: { main: { type: 1 } } }),
+    'gateway.adapters.main.type: found 1; allowed: "echo", "openai"; a server such as Ollama, vLLM or OpenRouter is reached with "openai" and its \'base_url\'',
+  ],
+  [
     "the name of a server as the type of its adapter",
     withHttp({}, { adapters: { main: { type: "ollama" } } }),
     'gateway.adapters.main.type: found the string "ollama"; allowed: "echo", "openai"; a server such as Ollama, vLLM or OpenRouter is reached with "openai" and its \'base_url\'',
@@ -416,6 +450,16 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "an option that belongs to another type",
     withHttp({}, { adapters: { main: { type: "echo", base_url: "x" } } }),
     "gateway.adapters.main.base_url: unknown key; known in gateway.adapters.main: type, model, models, context_window, max_answer_characters, fallback, retry, breaker, delay_ms",
+  ],
+  [
+    "an option that is known elsewhere, but not to adapters",
+    withHttp({}, { adapters: { main: { type: "echo", bind: "x" } } }),
+    "gateway.adapters.main.bind: unknown key; known in gateway.adapters.main: type, model, models, context_window, max_answer_characters, fallback, retry, breaker, delay_ms",
+  ],
+  [
+    "an option below its only limit",
+    withHttp({}, { adapters: { main: { type: "echo", delay_ms: -1 } } }),
+    "gateway.adapters.main.delay_ms: found -1; allowed: an integer of at least 0",
   ],
   [
     "an option of a wrong type",
@@ -436,6 +480,23 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "a model map of numbers",
     withHttp({}, { adapters: { "my model": { type: "echo", models: { a: 1 } } } }),
     'gateway.adapters["my model"].models.a: found 1; allowed: a string that is not empty',
+  ],
+  [
+    "a number and a file for models whose names look like secrets",
+    withHttp({}, { adapters: { main: { type: "echo", models: { "key-a": 1, "key-b": { file: "a" } } } } }),
+    "gateway.adapters.main.models.key-a: found 1; allowed: a string that is not empty",
+    "gateway.adapters.main.models.key-b: found an object; allowed: a string that is not empty",
+  ],
+  [
+    "null in place of the adapters",
+    withHttp({}, { adapters: null }),
+    "gateway.adapters: found null; allowed: an object",
+  ],
+  ["null in place of the models", withHttp({}, { models: null }), "gateway.models: found null; allowed: an object"],
+  [
+    "a number in place of the default adapter",
+    withHttp({}, { adapters: { main: { type: "echo" } }, default_adapter: 1 }),
+    "gateway.default_adapter: found 1; allowed: a string",
   ],
   [
     "a default adapter that does not exist",
@@ -493,6 +554,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     `gateway.sessions.store: found the string "redis:///0"; allowed: ${redisForm}`,
   ],
   [
+    "a Redis with a fragment",
+    withHttp({}, { sessions: { store: "redis://host/1#2" } }),
+    `gateway.sessions.store: found the string "redis://host/1#2"; allowed: ${redisForm}`,
+  ],
+  [
     "a Redis with an invalid number of replicas",
     withHttp({}, { sessions: { store: "redis://host?replicas=all" } }),
     `gateway.sessions.store: found the string "redis://host?replicas=all"; allowed: ${redisForm}`,
@@ -533,6 +599,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.data_dir: is not a valid reference to the environment; write ${NAME}, or $${ for ${ itself",
   ],
   [
+    "a variable with a default, as shells have it",
+    withHttp({}, { data_dir: "${PORT:-data}" }),
+    "gateway.data_dir: is not a valid reference to the environment; write ${NAME}, or $${ for ${ itself",
+  ],
+  [
     "a variable whose bracket is not closed",
     withHttp({}, { data_dir: "${PORT" }),
     "gateway.data_dir: is not a valid reference to the environment; write ${NAME}, or $${ for ${ itself",
@@ -541,6 +612,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "a type from a variable that is not set",
     withHttp({}, { adapters: { main: { type: "${NO_SUCH}" } } }),
     "gateway.adapters.main.type: refers to the environment variable NO_SUCH, which is not set; set it in the gateway's environment",
+  ],
+  [
+    "an unknown type from a variable",
+    withHttp({}, { adapters: { main: { type: "${PORT}" } } }),
+    'gateway.adapters.main.type: found the string "${PORT}"; allowed: "echo", "openai"; a server such as Ollama, vLLM or OpenRouter is reached with "openai" and its \'base_url\'',
   ],
   [
     "a port from the environment",
@@ -561,6 +637,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "a secret file without a path",
     withHttp({ auth_token: { file: 3 } }),
     "gateway.http.auth_token.file: found 3; allowed: the path of a file",
+  ],
+  [
+    "a secret file with an empty path",
+    withHttp({ auth_token: { file: "" } }),
+    'gateway.http.auth_token.file: found the string ""; allowed: the path of a file',
   ],
   [
     "a secret file with more keys",
@@ -587,6 +668,43 @@ for (const [mistake, file, ...expected] of mistakes) {
 test("Of several words that a misspelt one resembles, it names the nearest.", () => {
   const known = ["max_event_bytes_per_turn", "max_events_per_turn", "max_turns_per_thread"];
   for (const words of [known, known.toReversed()]) assert.equal(nearest("max_event_per_turn", words), known[1]);
+});
+
+test("A word that was probably meant is few letters added, dropped, changed or swapped away.", () => {
+  const known = ["bind", "port", "socket_mode"];
+  for (const [word, meant] of [
+    ["bnd", "bind"],
+    ["biind", "bind"],
+    ["bond", "bind"],
+    ["prot", "port"],
+    ["pot", "port"],
+    ["sokcet_mdoe", "socket_mode"],
+    ["socketmod", "socket_mode"],
+    ["po", "port"],
+    ["rt", undefined],
+    ["opt", undefined],
+    ["trop", undefined],
+    ["rocket_load", undefined],
+  ] as const) {
+    assert.equal(nearest(word, known), meant, word);
+  }
+});
+
+test("A long text is reported by its beginning.", async () => {
+  const [problem] = await problemsOf(withHttp({ bind: "x".repeat(81) }));
+  assert.equal(problem?.message.split(";")[0], `found the string "${"x".repeat(77)}..."`);
+});
+
+test("A program's arguments must not be empty, and what is written in place of its variables is not shown.", async () => {
+  const main = { type: "command", argv: [], set_env: "hush" };
+  const problems = await problemsOf(withHttp({}, { adapters: { main } }), { adapterOptions });
+  assert.deepEqual(
+    problems.map(({ path, message }) => `${path}: ${message}`),
+    [
+      "gateway.adapters.main.argv: found an empty list; allowed: a list that is not empty",
+      "gateway.adapters.main.set_env: found a string; allowed: an object",
+    ],
+  );
 });
 
 test("An empty secret file is reported with its full path.", async () => {
