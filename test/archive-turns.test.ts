@@ -105,6 +105,12 @@ function toDates(key: string, value: unknown): unknown {
   return key.endsWith("At") ? new Date(String(value)) : value;
 }
 
+test("a turn that was running when it was exported has failed where it is imported", async () => {
+  const turn = makeTurn({ status: "running", told });
+  const { status, told: then } = await read(turn);
+  assert.deepEqual([status, then?.failure?.code, then?.endedAt], ["failed", "interrupted", turn.createdAt]);
+});
+
 test("a turn that could not be replayed is refused, and the error names its line and field", async () => {
   const item = (value: object) => ({ output: [value] });
   const said = (part: object) => item({ type: "message", role: "assistant", content: [part] });
@@ -150,6 +156,7 @@ test("a turn that could not be replayed is refused, and the error names its line
     ["told.memo", wrong({ memo: "{}" })],
     ["told.memo", wrong({ memo: '{"reasoning":{"summary":null},"user":7}' })],
     ["told.memo", wrong({ memo: "[".repeat(5_000) + "]".repeat(5_000) })],
+    ["told.memo", wrong({ memo: memo.replace("{", `{"a":${"[".repeat(3_000)}${"]".repeat(3_000)},`) })],
     ["output.0", said({ type: "text", text: "", logprobs: 5 })],
     ["output.0", said({ type: "image", url: 5 })],
     ["output.0", said({ type: "file", data: {} })],

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { readArchive } from "../src/archive/read.ts";
+import { writeArchive } from "../src/archive/write.ts";
 import type { ArchiveRecord } from "../src/core/store.ts";
-import { fullTold, gather, makeTurn } from "./stores/making.ts";
+import { fullTold, gather, makeTurn, replay } from "./stores/making.ts";
 
 const hintKey = Buffer.alloc(32, 7).toString("base64url");
 const at = "2026-02-03T04:05:06.789Z";
@@ -67,7 +68,7 @@ test("a line that is no record, or comes after the end, is refused by its number
   const [start, end] = [first, { type: "end" }].map((line) => `${JSON.stringify(line)}\n`);
   for (const [lines, message] of [
     ...["null", "5", "[]", "{}", '{"type":5}'].map(
-      (line) => [`\n ${line}`, /^Line 3 .*not an object with a 'type'/] as const,
+      (line) => [`\r\n ${line}`, /^Line 3 .*not an object with a 'type'/] as const,
     ),
     ['{"type":"constructor"}', /^Line 2 .*unknown type "constructor"/],
     [`${end}${JSON.stringify(session)}`, /^Line 3 .*comes after the end/],
@@ -83,6 +84,14 @@ test("an archive is the same in whatever pieces its bytes arrive", async () => {
     for (const byte of Buffer.from(text)) yield Uint8Array.of(byte);
   };
   assert.deepEqual(await gather(readArchive(pieces())), await gather(readArchive(toBytes(text))));
+});
+
+test("a line that is too long is refused before its end", async () => {
+  const piece = Buffer.alloc(1024 * 1024, " ");
+  const endless = async function* () {
+    for (;;) yield piece;
+  };
+  await assert.rejects(gather(readArchive(endless())), /^GatewayError: Line 1 .* is longer than 134217728 bytes/);
 });
 
 test("a compressed archive is refused, and the error says so", async () => {
@@ -103,7 +112,10 @@ test("the key of an archive is 32 bytes in base64url, and no other is accepted",
 });
 
 test("the keys of seals are in the first line, and an older archive without them is read as well", async () => {
-  assert.deepEqual(await read({ ...first, sealKeys: [hintKey] }), [{ type: "store", hintKey, sealKeys: [hintKey] }]);
+  const store: ArchiveRecord = { type: "store", hintKey, sealKeys: [hintKey] };
+  assert.deepEqual(await read({ ...first, sealKeys: [hintKey] }), [store]);
+  const written = await Array.fromAsync(writeArchive(replay([store])));
+  assert.deepEqual(await gather(readArchive(toBytes(written.join("")))), [store]);
   assert.deepEqual(await read(first), [{ type: "store", hintKey, sealKeys: undefined }]);
 });
 

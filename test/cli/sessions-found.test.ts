@@ -105,6 +105,7 @@ test("the sessions of a user are listed, shown, exported and deleted, of every o
   const ofAnn = ["conv_default_ann", "conv_notes_ann"];
   assert.deepEqual(idsIn((await sessions("list", "--user", "ann")).printed), ofAnn);
   assert.deepEqual(idsIn((await sessions("show", "--hint", "user=ann")).printed), ofAnn);
+  assert.deepEqual(idsIn((await sessions("show", "--user", "ann", "--owner", "notes")).printed), ["conv_notes_ann"]);
   assert.deepEqual(idsIn((await sessions("list", "--user", "ann", "--owner", "notes")).printed), ["conv_notes_ann"]);
   assert.deepEqual(idsIn((await sessions("list", "--hint", "header:X-Session-Id=garden")).printed), [
     "conv_notes_garden",
