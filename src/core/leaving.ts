@@ -6,7 +6,7 @@
 export function leaveOnReturn<Events extends AsyncGenerator<unknown, void, void>>(
   events: Events,
   leave: () => void,
-  end: () => void = () => {},
+  end?: () => void,
 ): Events {
   const stop = events.return.bind(events);
   const value: Events["return"] = (given) => {
