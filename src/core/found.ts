@@ -13,8 +13,8 @@ interface Found {
 
 function describe(tool: Tool, join: (group: string, name: string) => string): readonly Found[] {
   if (tool.type !== "other") return [toFound(tool.name, tool.description)];
-  const { name: group, tools = [], description: common } = tool.group ?? {};
-  if (group === undefined) return [];
+  if (tool.group === undefined) return [];
+  const { name: group, tools, description: common } = tool.group;
   return tools.flatMap((inner) =>
     inner.type === "other" ? [] : [toFound(join(group, inner.name), inner.description ?? common)],
   );
