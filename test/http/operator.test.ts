@@ -155,7 +155,8 @@ suite("the operator's routes", () => {
       ofBob.data.map(({ id, owner, turns }) => ({ id, owner, turns })),
       [{ id: other, owner: "bob", turns: 1 }],
     );
-    for (const wrong of ["0", "1001", "-1", "ten"]) {
+    for (const right of ["", "1000"]) assert.equal((await call(`sessions?limit=${right}`)).status, 200);
+    for (const wrong of ["0", "1001", "-1", "ten", "1.5", "1e2"]) {
       const response = await call(`sessions?limit=${wrong}`);
       assert.equal(response.status, 400);
       assert.equal(((await response.json()) as Wrong).error.param, "limit");
