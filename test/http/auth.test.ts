@@ -127,6 +127,8 @@ test("a rate limit allows a burst, then refuses with Retry-After, and refills", 
   at += 1000;
   take(caller, general);
   assert.throws(() => take(caller, general), { code: "rate_limit_exceeded" });
+  at += 500;
+  assert.throws(() => take(caller, general), { retryAfterSeconds: 1 });
   // However long no request comes, it refills no further than its burst.
   at += 3_600_000;
   for (let request = 0; request < 3; request++) take(caller, general);

@@ -547,6 +547,17 @@ test("names of transfer and content codings are case-insensitive", async (contex
   assert.match(await exchange(context, address, head + codings + body), /^HTTP\/1\.1 200 /);
 });
 
+test("the type of a body may be in capitals, and that of a request without one does not count", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const ask = async (path: string, method: string, type: string, body?: string) => {
+    const headers = { authorization, "content-type": type };
+    return (await fetch(`${address}${path}`, { method, headers, ...(body !== undefined && { body }) })).status;
+  };
+  assert.equal(await ask("/v1/chat/completions", "POST", "Application/JSON ; Charset=UTF-8", hello), 200);
+  assert.equal(await ask("/v1/chat/completions", "POST", "x-application/json", hello), 415);
+  for (const method of ["GET", "HEAD"]) assert.equal(await ask("/v1/models", method, "text/plain"), 200);
+});
+
 test("a POST without a length and without chunking is answered with 411", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nauthorization: ${authorization}\r\nconnection: close\r\n\r\n`;
@@ -740,10 +751,12 @@ test("an answer says how long its connection is kept", async (context) => {
   assert.equal(answer.headers.get("keep-alive"), "timeout=75");
 });
 
-test("a request without Host, or with an unknown Expect, gets an ordinary answer", async (context) => {
+test("a request without Host, in HTTP/1.0 too, or with an unknown Expect, gets an ordinary answer", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const bare = await exchange(context, address, "GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n");
   assert.match(bare, /^HTTP\/1\.1 400 [^]*"code":"malformed_http"/);
+  const old = await exchange(context, address, "GET /healthz HTTP/1.0\r\n\r\n");
+  assert.match(old, /^HTTP\/1\.1 200 [^]*"status":"ok"/);
   const strange = await exchange(
     context,
     address,
