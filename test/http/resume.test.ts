@@ -126,12 +126,20 @@ suite("a repeated request", () => {
       assert.equal(refused.status, 400, key);
       assert.equal(JSON.parse(refused.text).error.param, "Idempotency-Key");
     }
-    for (const id of ["seven", "-1", "0123abcd-", "0123abcd-x", "0123-4", "0123abcd-1-2"]) {
+    for (const id of ["seven", "-1", "7x", "0123abcd-", "0123abcd-x", "0123-4", "0123abcd-1-2"]) {
       const headers = { "idempotency-key": "k", "last-event-id": id };
       const refused = await post("/v1/responses", { ...response, stream: true }, headers);
       assert.equal(refused.status, 400);
       assert.equal(JSON.parse(refused.text).error.param, "Last-Event-ID");
     }
+  });
+
+  test("begins at the beginning if the event id is empty", async (context) => {
+    const { post } = await open(context, words);
+    const headers = { "idempotency-key": "k" };
+    const whole = await post("/v1/chat/completions", { ...chat, stream: true }, headers);
+    const again = await post("/v1/chat/completions", { ...chat, stream: true }, { ...headers, "last-event-id": "" });
+    assert.deepEqual([again.status, again.text], [200, whole.text]);
   });
 
   test("is refused when the event id is invalid, and leaves the stored answer intact", async (context) => {
@@ -205,8 +213,11 @@ suite("a response that is retrieved later", () => {
       const rest = await send(`/v1/responses/${id}?stream=true&starting_after=${after}`);
       assert.deepEqual(messagesOf(rest.text), messages.slice(Math.min(after + 1, messages.length - 1)));
     }
-    const wrong = await send(`/v1/responses/${id}?stream=true&starting_after=-1`);
-    assert.equal(JSON.parse(wrong.text).error.param, "starting_after");
+    assert.equal((await send(`/v1/responses/${id}?stream=true&starting_after=`)).text, streamed.text);
+    for (const after of ["-1", "1x"]) {
+      const wrong = await send(`/v1/responses/${id}?stream=true&starting_after=${after}`);
+      assert.equal(JSON.parse(wrong.text).error.param, "starting_after");
+    }
     for (const query of ["stream=maybe", "stream=true&stream=false"]) {
       const unclear = await send(`/v1/responses/${id}?${query}`);
       assert.equal(unclear.status, 400);

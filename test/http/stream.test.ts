@@ -50,6 +50,9 @@ for (const path of bothPaths) {
       yield say("second");
     });
     const response = await ask(await box.listen(), path);
+    const { "content-type": type, "cache-control": caching, "x-accel-buffering": buffering } = response.headers;
+    assert.deepEqual([type, caching, buffering], ["text/event-stream; charset=utf-8", "no-cache, no-transform", "no"]);
+    assert.match(String(response.headers["openai-processing-ms"]), /^\d+$/);
     let text = "";
     response.setEncoding("utf8").on("data", (chunk: string) => {
       text += chunk;
@@ -156,6 +159,29 @@ test("a request that waits for its session is kept alive by heartbeats, then see
   assert.match(text, /response\.completed/);
   await readAll(await one);
   assert.equal(box.adapter.turns[1]?.items.length, 3);
+});
+
+test("a request that fails while it waits for its session is told why in the stream that heartbeats have opened", async (context) => {
+  const box = createBox(
+    context,
+    async function* (_turn, signal) {
+      await once(signal, "abort");
+      yield* [];
+      throw new Error("aborted");
+    },
+    { limits: { heartbeatMs: 5, drainTimeoutMs: 30 } },
+  );
+  const address = await box.listen();
+  const one = ask(address, "/v1/chat/completions", { user: "u", stream: false });
+  await untilTurns(box, 1);
+  const two = await ask(address, "/v1/responses", { user: "u" });
+  const [text] = await Promise.all([readAll(two), box.close()]);
+  assert.match(text, /^: heartbeat\n\n/);
+  const { type, response } = JSON.parse(readEvents(text).at(-2) ?? "");
+  assert.deepEqual([type, response.model], ["response.failed", "m"]);
+  assert.match(response.id, /^resp_/);
+  assert.match(response.error.message, /^The gateway is shutting down/);
+  assert.equal((await one).statusCode, 503);
 });
 
 async function untilTurns(box: Box, count: number): Promise<void> {
