@@ -539,12 +539,15 @@ test("Expect: 100-continue is answered with 100 only if the request is not refus
   assert.match(String(answer), /^HTTP\/1\.1 200 /);
 });
 
-test("names of transfer and content codings are case-insensitive", async (context) => {
+test("a body may come in many chunks, unencoded; names of transfer and content codings are case-insensitive", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nauthorization: ${authorization}\r\nconnection: close\r\n`;
   const codings = "transfer-encoding: Chunked\r\ncontent-encoding: Identity\r\n\r\n";
-  const body = `${hello.length.toString(16)}\r\n${hello}\r\n0\r\n\r\n`;
+  const body = `${[...hello].map((letter) => `1\r\n${letter}\r\n`).join("")}0\r\n\r\n`;
   assert.match(await exchange(context, address, head + codings + body), /^HTTP\/1\.1 200 /);
+  const encoded = "transfer-encoding: gzip, chunked\r\n\r\n";
+  const refused = await exchange(context, address, head + encoded + body);
+  assert.match(refused, /^HTTP\/1\.1 415 [^]*The encoding 'gzip, chunked' is not supported/);
 });
 
 test("the type of a body may be in capitals, and that of a request without one does not count", async (context) => {
@@ -554,7 +557,9 @@ test("the type of a body may be in capitals, and that of a request without one d
     return (await fetch(`${address}${path}`, { method, headers, ...(body !== undefined && { body }) })).status;
   };
   assert.equal(await ask("/v1/chat/completions", "POST", "Application/JSON ; Charset=UTF-8", hello), 200);
-  assert.equal(await ask("/v1/chat/completions", "POST", "x-application/json", hello), 415);
+  for (const type of ["x-application/json", 'application/json; Charset = "latin1"']) {
+    assert.equal(await ask("/v1/chat/completions", "POST", type, hello), 415);
+  }
   for (const method of ["GET", "HEAD"]) assert.equal(await ask("/v1/models", method, "text/plain"), 200);
 });
 
