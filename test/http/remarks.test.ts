@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
+import { startGateway, token } from "../gateway.ts";
 import { authorization, type Box, createBox, readEvents, say, type Script } from "../scripted.ts";
 import { dial } from "./websocket-client.ts";
 
@@ -107,4 +108,21 @@ test("a replayed answer has the remarks of the original one", async (context) =>
     assert.equal(answer.headers.get("x-portico-replayed"), replayed);
     assert.equal(answer.headers.get("x-portico-warning"), warning);
   }
+});
+
+test("how much of a conversation was left out is told with the answer, and with the stored response", async (context) => {
+  const adapters = { main: { type: "echo" as const, context_window: 120 } };
+  const { address } = await startGateway(context, { adapters, sessions: { store: "memory:" } });
+  const own = { ...headers, authorization: `Bearer ${token}` };
+  const said: (string | null)[] = [];
+  for (let count = 0; count < 3; count++) {
+    const body = JSON.stringify({ model: "m", input: "word ".repeat(20), user: "ann" });
+    const answer = await fetch(`${address}/v1/responses`, { method: "POST", headers: own, body });
+    const { id } = (await answer.json()) as { id: string };
+    const stored = await fetch(`${address}/v1/responses/${id}`, { headers: own });
+    await stored.text();
+    said.push(answer.headers.get("x-portico-context"));
+    assert.equal(stored.headers.get("x-portico-context"), said.at(-1));
+  }
+  assert.deepEqual(said, ["1 items", "3 items", "2 items, 3 left out"]);
 });
