@@ -94,6 +94,11 @@ test("Every line of a pipe is answered on a line of its own; empty ones are skip
   assert.deepEqual([complaints, failed], [[], 0]);
 });
 
+test("A message keeps its blanks, which have a meaning in code.", async () => {
+  const { written } = await pipe("    return 1  \n /help \n", repeat);
+  assert.equal(written, "you said     return 1  \n");
+});
+
 test("An answer is printed as it arrives.", async () => {
   const first = Promise.withResolvers<void>();
   const { keys, failures, seen } = begin(async function* () {

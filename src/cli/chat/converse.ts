@@ -69,14 +69,15 @@ export async function converse(backend: ChatBackend, conversation: Conversation)
   const prompt = (): void => (isInteractive && isOpen ? lines.prompt() : undefined);
   prompt();
   for await (const line of lines) {
-    const text = line.trim();
-    if (stopped.aborted || text === "/exit") break;
-    if (text === "/new") {
+    const command = line.trim();
+    if (stopped.aborted || command === "/exit") break;
+    if (command === "/new") {
       session = `${conversation.session}-${randomBytes(4).toString("hex")}`;
       said = [];
       complain(`A new conversation: session ${session}`);
-    } else if (text === "/help") complain(help);
-    else if (text !== "") await answer(text);
+    } else if (command === "/help") complain(help);
+    // Sent as it is: indentation has a meaning in code.
+    else if (command !== "") await answer(line);
     prompt();
   }
   // The shell's next output begins on its own line.
