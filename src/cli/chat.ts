@@ -10,6 +10,7 @@ import { toDigest } from "../http/auth.ts";
 import { findModel } from "../model.ts";
 import type { ChatBackend } from "./chat/backend.ts";
 import { type Arguments, type Command, CommandError, UsageError } from "./command.ts";
+import { pasteMarks } from "./chat/messages.ts";
 import { explainFailure } from "./failure.ts";
 import { toPlain } from "./sessions/text.ts";
 import { configOption, readSettings } from "./settings.ts";
@@ -36,7 +37,7 @@ export const chat: Command = {
     "Talks to the gateway at the configured address, if it has the configured store. If none answers there, or both endpoints are off, it opens the gateway in this process, without a listener, for as long as the conversation lasts.",
     "NAME is what other clients send as X-Session-Id: they continue the same conversation, and this continues theirs.",
     "",
-    "Every line is a message. `/new` begins another conversation, `/exit` or Ctrl-D quits, Ctrl-C stops an answer, `/help` lists these.",
+    "Enter sends a message; what is pasted is one, and Alt-Enter begins another line of it. `/new` begins another conversation, `/exit` or Ctrl-D quits, Ctrl-C stops an answer or clears what was typed, `/help` lists these.",
     "Piped input is answered line by line; exits with 1 if an answer failed.",
   ],
   async run({ options }, terminal) {
@@ -53,11 +54,13 @@ export const chat: Command = {
         code = exitCodes[signal];
         stopped.abort();
       });
+      const isInteractive = terminal.isInteractive && terminal.output.isTTY === true;
+      if (isInteractive) markPastes(terminal);
       terminal.complain(`Session ${session}, ${where}, model ${toPlain(model)}. /new begins another, /exit quits.`);
       const failures = await converse(backend, {
         input: terminal.input,
         output: terminal.output,
-        isInteractive: terminal.isInteractive && terminal.output.isTTY === true,
+        isInteractive,
         complain: (line) => terminal.complain(line),
         session,
         model,
@@ -71,6 +74,13 @@ export const chat: Command = {
     }
   },
 };
+
+/** Until the process ends, however it does: a shell would not expect them. */
+function markPastes({ env, output, onExit }: Terminal): void {
+  if (env["TERM"] === "dumb") return;
+  output.write(pasteMarks.on);
+  onExit(() => output.write(pasteMarks.off));
+}
 
 /** A gateway that answers at the given or the configured address, else one in this process. Throws if neither works. */
 async function openBackend(

@@ -28,6 +28,8 @@ export interface Terminal {
   /** Whether a person uses it. */
   readonly isInteractive: boolean;
   onSignal(listener: (signal: Signal) => void): void;
+  /** Calls it when the process ends, even because of an error. */
+  onExit(listener: () => void): void;
   /** From now on the process survives if nothing can be printed, e.g. to a file on a full disk. */
   outlastOutput(): void;
   /** Ends the process at once. */
@@ -83,6 +85,7 @@ export function createTerminal(): Terminal {
     onSignal(listener) {
       for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => listener(signal));
     },
+    onExit: (listener) => void process.on("exit", listener),
     outlastOutput: () => void (needsOutput = false),
     exit: (code) => process.exit(code),
   };

@@ -5,17 +5,20 @@ import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import { toNaming } from "../../src/channel.ts";
 import { openLocal } from "../../src/cli/chat/local.ts";
 import type { ChatBackend } from "../../src/cli/chat/backend.ts";
 import { openRemote } from "../../src/cli/chat/remote.ts";
+import { run } from "../../src/cli/main.ts";
 import type { Event } from "../../src/core/event.ts";
 import { load, withHttp } from "../config/surroundings.ts";
 import { findFreePort, type Gateway, makeFolder, startGateway, token } from "../gateway.ts";
 import { answerEvents, answerJson, startUpstream } from "../upstream.ts";
 import { type Ended, runProgram, toConfig, writeConfig } from "../whole/program.ts";
-import { portico, runHere } from "./screen.ts";
+import { createTerminalIn, portico, runHere } from "./screen.ts";
 import { whileClosed } from "./stranger.ts";
 
 /** Runs `portico chat ARGS` with these lines on its standard input. */
@@ -67,6 +70,23 @@ test("With both endpoints disabled, chat answers in its own process, and continu
   assert.deepEqual([second.code, second.stdout], [1, "And again\n"]);
   const gateway = await startGateway(context, {}, folder);
   assert.equal(await continueSession(gateway, "terminal"), "continued, 5 items");
+});
+
+test("A terminal marks what is pasted until the process ends; a simple one is not asked to.", async (context) => {
+  const folder = makeFolder(context);
+  writeConfig(folder, toConfig());
+  async function chatAt(env: Readonly<Record<string, string>>) {
+    const [input, output] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: true })];
+    const exits: (() => void)[] = [];
+    input.write("/exit\r");
+    const onExit = (listener: () => void) => void exits.push(listener);
+    const terminal = { ...createTerminalIn(folder), env, input, output, isInteractive: true, onExit };
+    assert.equal(await run(["chat"], terminal), 0);
+    for (const exit of exits) exit();
+    return text(output.end());
+  }
+  assert.match(await chatAt({}), /^\x1b\[\?2004h.*\/exit\r\n\x1b\[\?2004l$/s);
+  assert.doesNotMatch(await chatAt({ TERM: "dumb" }), /2004/);
 });
 
 test("With a gateway at the configured address, chat uses it, and any client can continue the session.", async (context) => {

@@ -236,8 +236,87 @@ test("Ctrl-C stops the answer and cancels the turn; the next line is answered.",
   assert.equal(complaints.length, 1);
 });
 
+/** Talks at a terminal, a step after the other has been seen, and quits; returns what was asked. */
+async function type(...steps: readonly (readonly [keys: string, seen: string])[]): Promise<readonly string[]> {
+  const asked: string[] = [];
+  const { keys, failures, seen } = begin(
+    async function* (question, signal) {
+      const { content } = question.messages.at(-1)!;
+      asked.push(content);
+      yield* repeat(question, signal);
+      if (content === "wait") await never(signal);
+    },
+    { isInteractive: true },
+  );
+  await seen("> ");
+  for (const [pressed, shown] of steps) {
+    keys.write(pressed);
+    await seen(shown);
+  }
+  keys.write("\x04");
+  assert.equal(await failures, 0);
+  return asked;
+}
+
+test("What is pasted is one message, with what was typed before it, and is sent by Enter.", async () => {
+  const paste = "\x1b[200~def one():\r\n    return 1\n\n/exit\r\x1b[201~";
+  assert.deepEqual(await type([`Explain: ${paste}`, "/exit"], ["\r", "/exit\n"], ["next\r", "you said next\n"]), [
+    "Explain: def one():\n    return 1\n\n/exit\n",
+    "next",
+  ]);
+});
+
+test("Alt-Enter begins another line of a message.", async () => {
+  assert.deepEqual(await type(["one\x1b\rtwo\r", "you said one\ntwo\n"]), ["one\ntwo"]);
+});
+
+test("Ctrl-C clears what is typed or pasted, before it quits.", async () => {
+  const cleared = "\x1b[1G\x1b[0J> \x1b[3G";
+  assert.deepEqual(
+    await type(
+      ["half", "half"],
+      ["\x03", `half${cleared}`],
+      ["\x1b[200~one\rtwo\x1b[201~", "two"],
+      ["\x03", `two${cleared}`],
+      ["whole\r", "you said whole\n"],
+    ),
+    ["whole"],
+  );
+});
+
+test("Ctrl-C during an answer drops the lines typed ahead, too.", async () => {
+  assert.deepEqual(
+    await type(
+      ["wait\r", "you said wait"],
+      ["two\rthree\rfo", "fo"],
+      ["\x03", "[stopped]"],
+      ["five\r", "you said five\n"],
+    ),
+    ["wait", "five"],
+  );
+});
+
+test("A line typed ahead is shown again above its answer.", async () => {
+  const first = Promise.withResolvers<void>();
+  const { keys, failures, seen } = begin(
+    async function* (question, signal) {
+      yield* repeat(question, signal);
+      await first.promise;
+    },
+    { isInteractive: true },
+  );
+  keys.write("one\r");
+  await seen("you said one");
+  keys.write("two\r");
+  await seen("two");
+  first.resolve();
+  await seen("you said onetwo\r\n\n> two\nyou said two\n");
+  keys.write("\x04");
+  assert.equal(await failures, 0);
+});
+
 for (const [name, key, end] of [
-  ["Ctrl-C at the prompt", "\x03", "\n"],
+  ["Ctrl-C at an empty prompt", "\x03", "\n"],
   ["Ctrl-D", "\x04", "\n"],
   ["/exit", "/exit\r", "/exit\r\n"],
 ] as const) {

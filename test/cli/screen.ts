@@ -44,6 +44,7 @@ export function createTerminalIn(folder: string): Terminal {
     probe: async () => undefined,
     isInteractive: false,
     onSignal: () => {},
+    onExit: () => {},
     outlastOutput: () => {},
     exit: () => assert.fail("the process may not exit"),
   };

@@ -1,13 +1,13 @@
-/** A conversation, line by line: typed or piped input goes in, the answer streams out. */
+/** A conversation, message by message: typed or piped input goes in, the answer streams out. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { callerLeft, messageOf } from "../../core/errors.ts";
 import type { Event } from "../../core/event.ts";
 import { textOf } from "../../core/item.ts";
 import type { Answer } from "../../core/turn.ts";
 import { toPlain } from "../sessions/text.ts";
 import type { ChatBackend, Said } from "./backend.ts";
+import { readPiped, readTyped } from "./messages.ts";
 
 export interface Conversation {
   readonly input: NodeJS.ReadableStream;
@@ -28,14 +28,8 @@ export interface Conversation {
 export async function converse(backend: ChatBackend, conversation: Conversation): Promise<number> {
   const { input, output, isInteractive, stopped, complain, model } = conversation;
   if (stopped.aborted) return 0;
-  const lines = createInterface({
-    input,
-    ...(isInteractive && { output }),
-    terminal: isInteractive,
-    prompt: "> ",
-  });
   const writer = createAnswerWriter(output);
-  let isOpen = true;
+  const messages = isInteractive ? readTyped(input, output, interrupt) : readPiped(input);
   let answering: AbortController | undefined;
   let session = conversation.session;
   let said: readonly Said[] = [];
@@ -43,20 +37,26 @@ export async function converse(backend: ChatBackend, conversation: Conversation)
 
   function stop(): void {
     answering?.abort(callerLeft());
-    lines.close();
+    messages.close();
   }
-  lines.once("close", () => (isOpen = false));
-  lines.on("SIGINT", () => (answering === undefined ? lines.close() : answering.abort(callerLeft())));
   stopped.addEventListener("abort", stop, { once: true });
+
+  /** Ctrl-C takes back what has not been answered; if there is nothing, it quits. */
+  function interrupt(): void {
+    const isAny = messages.drop();
+    if (answering !== undefined) answering.abort(callerLeft());
+    else if (!isAny) messages.close();
+    else messages.prompt();
+  }
 
   async function answer(content: string): Promise<void> {
     const { signal } = (answering = new AbortController());
-    const messages: readonly Said[] = [...(conversation.showsHistory ? said : []), { role: "user", content }];
+    const asked: readonly Said[] = [...(conversation.showsHistory ? said : []), { role: "user", content }];
     try {
-      const ended = await printAnswer(backend.ask({ messages, session, model }, signal), writer);
+      const ended = await printAnswer(backend.ask({ messages: asked, session, model }, signal), writer);
       if (ended?.error !== undefined) throw ended.error;
       if (ended?.status === "incomplete") complain(`[the answer was cut short: ${ended.finish}]`);
-      said = [...messages, { role: "assistant", content: ended === undefined ? "" : spoken(ended) }];
+      said = [...asked, { role: "assistant", content: ended === undefined ? "" : spoken(ended) }];
     } catch (thrown) {
       await writer.endLine();
       if (!signal.aborted) failures++;
@@ -66,10 +66,9 @@ export async function converse(backend: ChatBackend, conversation: Conversation)
     }
   }
 
-  const prompt = (): void => (isInteractive && isOpen ? lines.prompt() : undefined);
-  prompt();
-  for await (const line of lines) {
-    const command = line.trim();
+  messages.prompt();
+  for await (const message of messages) {
+    const command = message.trim();
     if (stopped.aborted || command === "/exit") break;
     if (command === "/new") {
       session = `${conversation.session}-${randomBytes(4).toString("hex")}`;
@@ -77,18 +76,18 @@ export async function converse(backend: ChatBackend, conversation: Conversation)
       complain(`A new conversation: session ${session}`);
     } else if (command === "/help") complain(help);
     // Sent as it is: indentation has a meaning in code.
-    else if (command !== "") await answer(line);
-    prompt();
+    else if (command !== "") await answer(message);
+    messages.prompt();
   }
   // The shell's next output begins on its own line.
-  if (isInteractive && !isOpen) output.write("\n");
-  lines.close();
+  if (!messages.isOpen) output.write("\n");
+  messages.close();
   stopped.removeEventListener("abort", stop);
   return failures;
 }
 
 const help =
-  "Every line is a message. /new begins another conversation, /exit or Ctrl-D quits, Ctrl-C stops an answer.";
+  "Enter sends a message; what is pasted is one, and Alt-Enter begins another line of it. /new begins another conversation, /exit or Ctrl-D quits, Ctrl-C stops an answer or clears what was typed.";
 
 /** Writes an answer as it comes; returns how it ended. */
 async function printAnswer(events: AsyncIterable<readonly Event[]>, writer: AnswerWriter): Promise<Answer | undefined> {

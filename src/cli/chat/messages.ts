@@ -1,0 +1,130 @@
+/** Where messages come from: lines of a pipe, or a terminal, where a message may be pasted and have several lines. */
+import { createInterface } from "node:readline";
+import { toPlain } from "../sessions/text.ts";
+
+export interface Messages extends AsyncIterable<string> {
+  /** Asks for the next message. */
+  prompt(): void;
+  /** Forgets all that was entered and is not yet taken; false if nothing was. */
+  drop(): boolean;
+  /** False once the input has ended. */
+  readonly isOpen: boolean;
+  close(): void;
+}
+
+/** Tells a terminal to mark what is pasted, or to stop that. */
+export const pasteMarks = { on: "\x1b[?2004h", off: "\x1b[?2004l" } as const;
+
+/** Every line is a message. */
+export function readPiped(input: NodeJS.ReadableStream): Messages {
+  const lines = createInterface({ input });
+  return {
+    prompt() {},
+    drop: () => false,
+    isOpen: true,
+    close: () => lines.close(),
+    [Symbol.asyncIterator]: () => lines[Symbol.asyncIterator](),
+  };
+}
+
+const usualPrompt = "> ";
+const innerPrompt = "... ";
+
+/** Enter completes a message; a line that ends within a paste, or with Alt-Enter, is a part of it. */
+export function readTyped(
+  input: NodeJS.ReadableStream,
+  output: NodeJS.WritableStream,
+  interrupted: () => void,
+): Messages {
+  const lines = createInterface({ input, output, terminal: true, prompt: usualPrompt });
+  const complete: string[] = [];
+  let begun: string[] = [];
+  let isInner = false;
+  let isPrompting = false;
+  /** The line being typed is to be erased with the next prompt. */
+  let isDropped = false;
+  let isOpen = true;
+  let wake: (() => void) | undefined;
+
+  input.on("keypress", (_text: unknown, { name, meta }: Key) => {
+    if (name === "paste-start" || name === "paste-end") isInner = name === "paste-start";
+    if (name !== "return" || meta !== true) return;
+    isInner = true;
+    lines.write(null, { name: "return" });
+    isInner = false;
+  });
+  lines.on("line", (line) => {
+    begun.push(line);
+    if (isInner) {
+      lines.setPrompt(innerPrompt);
+      if (isPrompting) lines.prompt();
+      return;
+    }
+    complete.push(begun.join("\n"));
+    restart();
+    isPrompting = false;
+    wake?.();
+  });
+  lines.on("SIGINT", interrupted);
+  lines.on("SIGCONT", () => {
+    // The shell has changed it, and readline has paused.
+    output.write(pasteMarks.on);
+    lines.resume();
+  });
+  lines.once("close", () => {
+    isOpen = false;
+    wake?.();
+  });
+
+  function restart(): void {
+    begun = [];
+    lines.setPrompt(usualPrompt);
+  }
+
+  async function* take(): AsyncGenerator<string> {
+    for (;;) {
+      const message = complete.shift();
+      if (message !== undefined) yield message;
+      else if (!isOpen) return;
+      else await new Promise<void>((resolve) => (wake = resolve));
+    }
+  }
+
+  function eraseLine(): void {
+    lines.write(null, { ctrl: true, name: "e" });
+    lines.write(null, { ctrl: true, name: "u" });
+    isDropped = false;
+  }
+
+  return {
+    prompt() {
+      const [next] = complete;
+      // It was echoed somewhere in the answer before.
+      if (next !== undefined) output.write(`${usualPrompt}${toPlain(next)}\n`);
+      else if (isOpen) {
+        isPrompting = true;
+        if (isDropped) eraseLine();
+        lines.prompt(true);
+      }
+    },
+    drop() {
+      const isAny = complete.length + begun.length > 0 || lines.line !== "";
+      complete.length = 0;
+      restart();
+      // Erasing it now could erase a part of the answer.
+      if (isPrompting) eraseLine();
+      else isDropped = true;
+      return isAny;
+    },
+    get isOpen() {
+      return isOpen;
+    },
+    close: () => lines.close(),
+    [Symbol.asyncIterator]: take,
+  };
+}
+
+interface Key {
+  readonly name?: string;
+  readonly meta?: boolean;
+}
