@@ -1,0 +1,107 @@
+/** One conversation: asks, prints the answer as it comes, and remembers what was said. */
+import { once } from "node:events";
+import { callerLeft, messageOf } from "../../core/errors.ts";
+import type { Event } from "../../core/event.ts";
+import { textOf } from "../../core/item.ts";
+import type { Answer } from "../../core/turn.ts";
+import { toPlain } from "../sessions/text.ts";
+import type { ChatBackend, Said } from "./backend.ts";
+
+export interface TalkOptions {
+  readonly output: NodeJS.WritableStream;
+  /** A line beside the answers. */
+  complain(line: string): void;
+  readonly session: string;
+  readonly model: string;
+  /** Every question carries the history, for a gateway that would not know it by the session. */
+  readonly showsHistory: boolean;
+}
+
+export interface Talk {
+  /** False if it failed; an answer that was stopped did not. */
+  answer(content: string): Promise<boolean>;
+  /** Stops the answer and its turn; false if there is none. */
+  stop(): boolean;
+  /** Continues in another session, in which nothing has been said. */
+  move(session: string): void;
+}
+
+export function createTalk(backend: ChatBackend, options: TalkOptions): Talk {
+  const { output, complain, model, showsHistory } = options;
+  const writer = createAnswerWriter(output);
+  let answering: AbortController | undefined;
+  let session = options.session;
+  let said: readonly Said[] = [];
+
+  async function answer(content: string): Promise<boolean> {
+    const { signal } = (answering = new AbortController());
+    const messages: readonly Said[] = [...(showsHistory ? said : []), { role: "user", content }];
+    try {
+      const ended = await printAnswer(backend.ask({ messages, session, model }, signal), writer);
+      if (ended?.error !== undefined) throw ended.error;
+      if (ended?.status === "incomplete") complain(`[the answer was cut short: ${ended.finish}]`);
+      said = [...messages, { role: "assistant", content: ended === undefined ? "" : spoken(ended) }];
+      return true;
+    } catch (thrown) {
+      await writer.endLine();
+      complain(signal.aborted ? "[stopped]" : toLine(thrown));
+      return signal.aborted;
+    } finally {
+      answering = undefined;
+    }
+  }
+
+  return {
+    answer,
+    stop() {
+      answering?.abort(callerLeft());
+      return answering !== undefined;
+    },
+    move(to) {
+      session = to;
+      said = [];
+    },
+  };
+}
+
+/** Writes an answer as it comes; returns how it ended. */
+async function printAnswer(events: AsyncIterable<readonly Event[]>, writer: AnswerWriter): Promise<Answer | undefined> {
+  let answer: Answer | undefined;
+  for await (const batch of events) {
+    for (const event of batch) {
+      if (event.type === "item-start") await writer.endLine();
+      else if (event.type === "item-delta" && (event.kind === "text" || event.kind === "refusal"))
+        await writer.write(toPlain(event.text));
+      else if (event.type === "item-end" && event.item.type === "tool-call")
+        await writer.write(toPlain(`[calls ${event.item.name} ${event.item.arguments}]`.replaceAll(/\s+/g, " ")));
+      else if (event.type === "turn-end") answer = event.answer;
+    }
+  }
+  await writer.endLine();
+  return answer;
+}
+
+interface AnswerWriter {
+  write(text: string): Promise<void>;
+  /** Does nothing at the start of a line. */
+  endLine(): Promise<void>;
+}
+
+/** Waits for a reader that is slower than the model. */
+function createAnswerWriter(output: NodeJS.WritableStream): AnswerWriter {
+  let isFresh = true;
+  async function write(text: string): Promise<void> {
+    if (text === "") return;
+    isFresh = text.endsWith("\n");
+    if (!output.write(text)) await once(output, "drain");
+  }
+  return { write, endLine: async () => (isFresh ? undefined : write("\n")) };
+}
+
+function spoken({ items }: Answer): string {
+  return items.flatMap((item) => (item.type === "message" ? [textOf(item.content)] : [])).join("\n");
+}
+
+function toLine(thrown: unknown): string {
+  return toPlain(messageOf(thrown).replaceAll(/\s+/g, " "));
+}
