@@ -1,5 +1,6 @@
 /** `portico chat`: a conversation at the terminal, in the sessions that every client shares. */
 import { readFileSync } from "node:fs";
+import { text } from "node:stream/consumers";
 import { toNaming } from "../channel.ts";
 import { type Config, hasListener, type Hint } from "../config/config.ts";
 import { isToken } from "../config/headers.ts";
@@ -21,7 +22,8 @@ const usualSession = "terminal";
 
 export const chat: Command = {
   summary: "Talk to the gateway, in a session that other clients can share.",
-  usage: "chat [--session NAME] [--model NAME] [--url URL] [--token-file FILE] [--config FILE]",
+  usage: "chat [MESSAGE] [--session NAME] [--model NAME] [--url URL] [--token-file FILE] [--config FILE]",
+  maxPositionals: 1,
   options: {
     session: { value: "NAME", summary: `The session to continue. Default: ${usualSession}.` },
     model: {
@@ -38,42 +40,56 @@ export const chat: Command = {
     "NAME is what other clients send as X-Session-Id: they continue the same conversation, and this continues theirs.",
     "",
     "Enter sends a message; what is pasted is one, and Alt-Enter begins another line of it. `/new` begins another conversation, `/exit` or Ctrl-D quits, Ctrl-C stops an answer or clears what was typed, `/help` lists these.",
-    "Piped input is answered line by line; exits with 1 if an answer failed.",
+    'With MESSAGE it answers only that, followed by all of the piped input, if any: `portico chat "Explain this." < notes.txt`. Without, piped input is answered line by line. Exits with 1 if an answer failed.',
   ],
-  async run({ options }, terminal) {
+  async run({ options, positionals }, terminal) {
     const session = readSession(options["session"] ?? usualSession);
     const loaded = await readSettings(options, terminal);
+    const message = await readMessage(positionals[0], terminal);
     const naming = toNaming(loaded.config.sessions.hints);
     const { backend, where, alwaysResends } = await openBackend(options, loaded, naming, terminal);
     try {
       const model = await chooseModel(backend, options, loaded);
-      const { converse } = await import("./chat/converse.ts");
+      const { askOnce, converse } = await import("./chat/converse.ts");
       const stopped = new AbortController();
       let code = 0;
       terminal.onSignal((signal) => {
         code = exitCodes[signal];
         stopped.abort();
       });
-      const isInteractive = terminal.isInteractive && terminal.output.isTTY === true;
+      const isInteractive = message === undefined && terminal.isInteractive && terminal.output.isTTY === true;
       if (isInteractive) markPastes(terminal);
-      terminal.complain(`Session ${session}, ${where}, model ${toPlain(model)}. /new begins another, /exit quits.`);
-      const failures = await converse(backend, {
+      const commands = message === undefined ? " /new begins another, /exit quits." : "";
+      terminal.complain(`Session ${session}, ${where}, model ${toPlain(model)}.${commands}`);
+      const conversation = {
         input: terminal.input,
         output: terminal.output,
         isInteractive,
-        complain: (line) => terminal.complain(line),
+        complain: (line: string) => terminal.complain(line),
         session,
         model,
         // If no hint names the session, or if resending is expected.
         showsHistory: naming === undefined || alwaysResends,
         stopped: stopped.signal,
-      });
-      return code === 0 && failures > 0 && !terminal.isInteractive ? 1 : code;
+      };
+      const failures = await (message === undefined
+        ? converse(backend, conversation)
+        : askOnce(backend, conversation, message));
+      return code === 0 && failures > 0 && !isInteractive ? 1 : code;
     } finally {
       await backend.close();
     }
   },
 };
+
+/** The message of the command line, followed by what is piped; undefined if the command line has none. */
+async function readMessage(given: string | undefined, terminal: Terminal): Promise<string | undefined> {
+  if (given === undefined) return undefined;
+  const piped = terminal.isInteractive ? "" : await text(terminal.input);
+  const parts = [given, piped].filter((part) => part.trim() !== "");
+  if (parts.length === 0) throw new UsageError("The message is empty.");
+  return parts.join("\n\n");
+}
 
 /** Until the process ends, however it does: a shell would not expect them. */
 function markPastes({ env, output, onExit }: Terminal): void {

@@ -72,6 +72,20 @@ test("With both endpoints disabled, chat answers in its own process, and continu
   assert.equal(await continueSession(gateway, "terminal"), "continued, 5 items");
 });
 
+test("A message on the command line is answered alone, with what is piped, and is never a command.", async (context) => {
+  const folder = makeFolder(context);
+  writeConfig(folder, toConfig());
+  const piped = await chat(folder, "def one():\n    return 1\n", "Explain");
+  assert.deepEqual([piped.code, piped.stdout], [0, "Explain\n\ndef one():\n    return 1\n"]);
+  assert.equal(piped.stderr, "Session terminal, in this process, model echo.\n");
+  const alone = await chat(folder, "", "/exit");
+  assert.deepEqual([alone.code, alone.stdout], [0, "/exit\n"]);
+  const failed = await chat(folder, "", "FAIL before");
+  assert.deepEqual([failed.code, failed.stdout], [1, ""]);
+  const empty = await chat(folder, "\n", " ");
+  assert.deepEqual([empty.code, empty.stderr], [2, "The message is empty.\n"]);
+});
+
 test("A terminal marks what is pasted until the process ends; a simple one is not asked to.", async (context) => {
   const folder = makeFolder(context);
   writeConfig(folder, toConfig());
@@ -210,6 +224,10 @@ test(
     program.child.stdin?.write("one two three four five six seven eight nine ten\n");
     await program.said("one");
     assert.equal((await program.stop("SIGINT")).code, 130);
+    const once = runProgram(context, folder, "chat", "one two three four five six seven eight nine ten");
+    once.child.stdin?.end();
+    await once.said("one");
+    assert.equal((await once.stop("SIGINT")).code, 130);
   },
 );
 

@@ -167,7 +167,7 @@ test("A long line of help is indented below its beginning, and no option is sepa
   await run(["chat", "--help"], terminal, nobody);
   assert.match(
     printed.join(),
-    /^Usage: portico chat \[--session NAME\] \[--model NAME\] \[--url URL\]\n {7}\[--token-file FILE\] \[--config FILE\]$/m,
+    /^Usage: portico chat \[MESSAGE\] \[--session NAME\] \[--model NAME\] \[--url URL\]\n {7}\[--token-file FILE\] \[--config FILE\]$/m,
   );
   assert.match(printed.join(), /^ {2}--url URL {10}The gateway .* or\n {21}unix:\/path\.$/m);
 });

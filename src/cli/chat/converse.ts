@@ -54,5 +54,14 @@ export async function converse(backend: ChatBackend, conversation: Conversation)
   return failures;
 }
 
+/** Asks one question, which is never a command; returns how many answers failed. */
+export async function askOnce(backend: ChatBackend, conversation: Conversation, message: string): Promise<number> {
+  const { stopped } = conversation;
+  if (stopped.aborted) return 0;
+  const talk = createTalk(backend, conversation);
+  stopped.addEventListener("abort", talk.stop, { once: true });
+  return (await talk.answer(message)) ? 0 : 1;
+}
+
 const help =
   "Enter sends a message; what is pasted is one, and Alt-Enter begins another line of it. /new begins another conversation, /exit or Ctrl-D quits, Ctrl-C stops an answer or clears what was typed.";
