@@ -53,7 +53,7 @@ async function continueSession(
 async function collect(backend: ChatBackend, content: string, signal = new AbortController().signal) {
   const events: Event[] = [];
   const question = { messages: [{ role: "user", content }], session: "terminal", model: "echo" } as const;
-  for await (const batch of backend.ask(question, signal)) events.push(...batch);
+  for await (const batch of (await backend.ask(question, signal)).events) events.push(...batch);
   const text = events.map((event) => (event.type === "item-delta" ? event.text : "")).join("");
   const end = events.at(-1);
   return { text, error: end?.type === "turn-end" ? end.answer.error?.message : "no end" };
@@ -212,6 +212,27 @@ test("A token whose callers resend their history is sent the whole conversation.
     { role: "assistant", content },
   ]);
   assert.equal(await continueSession(gateway, "terminal", app, before), "matched, 5 items");
+});
+
+test("In a session whose other clients resend their history, the conversation continues, and says how.", async (context) => {
+  const toExchange = (content: string) => [
+    { role: "user", content },
+    { role: "assistant", content },
+  ];
+  for (const isLocal of [false, true]) {
+    const folder = makeFolder(context);
+    const http = { port: await findFreePort(), auth_token: token, endpoints: { compat_chat: true } };
+    writeConfig(folder, JSON.stringify({ gateway: { http } }));
+    const gateway = await startGateway(context, { http }, folder);
+    await continueSession(gateway, "terminal", token, toExchange("Hi"));
+    if (isLocal) await gateway.close();
+    const { code, stdout, stderr } = await chat(folder, "one\ntwo\nthree\n");
+    assert.deepEqual([code, stdout], [0, "one\ntwo\nthree\n"]);
+    assert.match(stderr, /\/exit quits\.\n\[the gateway does not continue this by itself: .* is sent along\]\n$/);
+    const later = isLocal ? await startGateway(context, {}, folder) : gateway;
+    const before = ["one", "two", "three"].flatMap(toExchange);
+    assert.equal(await continueSession(later, "terminal", token, before), "matched, 7 items");
+  }
 });
 
 test(
@@ -486,7 +507,7 @@ test("An answer that is stopped is cancelled in the gateway, and the session is 
     model: "echo",
   } as const;
   let text = "";
-  for await (const batch of backend.ask(question, stopped.signal)) {
+  for await (const batch of (await backend.ask(question, stopped.signal)).events) {
     for (const event of batch) if (event.type === "item-delta") text += event.text;
     if (text !== "") stopped.abort();
   }

@@ -17,13 +17,15 @@ type Say = (question: Question, signal: AbortSignal) => AsyncIterable<readonly D
 function createBackend(say: Say): ChatBackend {
   return {
     models: async () => [],
-    ask: (question, signal) =>
-      frame("resp_1", say(question, signal), {
+    async ask(question, signal) {
+      const events = frame("resp_1", say(question, signal), {
         async settle() {},
         explain: (thrown) => toGatewayError(signal.aborted ? signal.reason : thrown),
         end() {},
         now: () => new Date(),
-      }),
+      });
+      return { history: undefined, events };
+    },
     async close() {},
   };
 }

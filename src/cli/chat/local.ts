@@ -17,8 +17,8 @@ export async function openLocal(config: Config, naming: Hint | undefined): Promi
   const newId = createIds(() => new Date());
   return {
     models: () => portico.models(),
-    async *ask({ messages, session, model }, signal) {
-      const { events } = await portico.gateway.answer(
+    async ask({ messages, session, model }, signal) {
+      const { about, events } = await portico.gateway.answer(
         {
           model,
           items: messages.map((message) => ({ type: "message", ...message })),
@@ -29,7 +29,7 @@ export async function openLocal(config: Config, naming: Hint | undefined): Promi
         },
         { turnId: newId("resp"), owner: unnamedOwner, ...toHint(naming, session), signal },
       );
-      yield* events;
+      return { history: about.history, events };
     },
     close: () => portico.close(),
   };

@@ -1,5 +1,5 @@
 /** A partner over HTTP: a running gateway, on this machine or another. */
-import { createUpstream, type UpstreamResponse } from "../../adapters/http/upstream.ts";
+import { createUpstream, headerOf, type UpstreamResponse } from "../../adapters/http/upstream.ts";
 import { readStart, readWhole } from "../../adapters/http/whole.ts";
 import { isObject, objectAt, parseJson } from "../../adapters/json.ts";
 import * as chat from "../../adapters/openai/chat/reply.ts";
@@ -11,6 +11,7 @@ import type { Hint } from "../../config/config.ts";
 import type { Delta } from "../../core/delta.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "../../core/errors.ts";
 import { frame } from "../../core/frame/frame.ts";
+import { leaveOnReturn } from "../../core/leaving.ts";
 import type { ChatBackend, Question } from "./backend.ts";
 
 export interface RemoteOptions {
@@ -82,31 +83,34 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Chat
     }
   }
 
-  async function* streamAnswer(question: Question, signal: AbortSignal): AsyncGenerator<readonly Delta[]> {
-    const { response, reader } = await send(question, signal);
-    try {
-      while (!reader.isDone()) {
-        const buffers = await rewordErrors(response.pull());
-        const deltas = buffers === undefined ? reader.end() : reader.read(buffers);
-        if (deltas.length > 0) yield deltas;
-        checkReader(reader);
-      }
-    } finally {
-      response.leave();
-    }
-  }
-
   return {
     models,
-    ask: (question, signal) =>
-      frame("", streamAnswer(question, signal), {
+    async ask(question, signal) {
+      const { response, reader } = await send(question, signal);
+      const events = frame("", streamAnswer(response, reader), {
         async settle() {},
         explain: toGatewayError,
         end() {},
         now: () => new Date(),
-      }),
+      });
+      const leave = () => response.leave();
+      return { history: headerOf(response, "x-portico-history"), events: leaveOnReturn(events, leave) };
+    },
     close: () => upstream.close(),
   };
+}
+
+async function* streamAnswer(response: UpstreamResponse, reader: ReplyReader): AsyncGenerator<readonly Delta[]> {
+  try {
+    while (!reader.isDone()) {
+      const buffers = await rewordErrors(response.pull());
+      const deltas = buffers === undefined ? reader.end() : reader.read(buffers);
+      if (deltas.length > 0) yield deltas;
+      checkReader(reader);
+    }
+  } finally {
+    response.leave();
+  }
 }
 
 /** Rewords errors of our own connection: what is an upstream to an adapter is the gateway here. */

@@ -1,11 +1,11 @@
 /** One conversation: asks, prints the answer as it comes, and remembers what was said. */
 import { once } from "node:events";
 import { callerLeft, messageOf } from "../../core/errors.ts";
-import type { Event } from "../../core/event.ts";
+import type { Events } from "../../core/event.ts";
 import { textOf } from "../../core/item.ts";
 import type { Answer } from "../../core/turn.ts";
 import { toPlain } from "../sessions/text.ts";
-import type { ChatBackend, Said } from "./backend.ts";
+import type { ChatBackend, Question, Said } from "./backend.ts";
 
 export interface TalkOptions {
   readonly output: NodeJS.WritableStream;
@@ -27,20 +27,38 @@ export interface Talk {
 }
 
 export function createTalk(backend: ChatBackend, options: TalkOptions): Talk {
-  const { output, complain, model, showsHistory } = options;
+  const { output, complain, model } = options;
   const writer = createAnswerWriter(output);
   let answering: AbortController | undefined;
-  let session = options.session;
+  let { session, showsHistory } = options;
   let said: readonly Said[] = [];
+
+  /** Asks again with what was said here, if the gateway does not continue it by itself. */
+  async function ask(content: string, signal: AbortSignal): Promise<Events> {
+    const question = (): Question => {
+      const messages: readonly Said[] = [...(showsHistory ? said : []), { role: "user", content }];
+      return { messages, session, model };
+    };
+    const { history, events } = await backend.ask(question(), signal);
+    const isAlone = history === "new" || history === "stateless";
+    if (!isAlone || showsHistory || said.length === 0) return events;
+    await events.return();
+    showsHistory = true;
+    complain("[the gateway does not continue this by itself: from now on, all that was said here is sent along]");
+    return (await backend.ask(question(), signal)).events;
+  }
 
   async function answer(content: string): Promise<boolean> {
     const { signal } = (answering = new AbortController());
-    const messages: readonly Said[] = [...(showsHistory ? said : []), { role: "user", content }];
     try {
-      const ended = await printAnswer(backend.ask({ messages, session, model }, signal), writer);
+      const ended = await printAnswer(await ask(content, signal), writer);
       if (ended?.error !== undefined) throw ended.error;
       if (ended?.status === "incomplete") complain(`[the answer was cut short: ${ended.finish}]`);
-      said = [...messages, { role: "assistant", content: ended === undefined ? "" : spoken(ended) }];
+      said = [
+        ...said,
+        { role: "user", content },
+        { role: "assistant", content: ended === undefined ? "" : spoken(ended) },
+      ];
       return true;
     } catch (thrown) {
       await writer.endLine();
@@ -59,13 +77,14 @@ export function createTalk(backend: ChatBackend, options: TalkOptions): Talk {
     },
     move(to) {
       session = to;
+      showsHistory = options.showsHistory;
       said = [];
     },
   };
 }
 
 /** Writes an answer as it comes; returns how it ended. */
-async function printAnswer(events: AsyncIterable<readonly Event[]>, writer: AnswerWriter): Promise<Answer | undefined> {
+async function printAnswer(events: Events, writer: AnswerWriter): Promise<Answer | undefined> {
   let answer: Answer | undefined;
   for await (const batch of events) {
     for (const event of batch) {
