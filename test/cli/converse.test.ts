@@ -97,8 +97,20 @@ test("Every line of a pipe is answered on a line of its own; empty ones are skip
 });
 
 test("A message keeps its blanks, which have a meaning in code.", async () => {
-  const { written } = await pipe("    return 1  \n /help \n", repeat);
+  const { written } = await pipe("    return 1  \n", repeat);
   assert.equal(written, "you said     return 1  \n");
+});
+
+test("What looks like a command but is none is not sent, unless it begins with a blank.", async () => {
+  const { written, complaints, failed } = await pipe(
+    "/EXIT\n/model gpt\n/help \n /exit\n/etc/hosts is what?\n",
+    repeat,
+  );
+  assert.equal(written, "you said  /exit\nyou said /etc/hosts is what?\n");
+  const [first, second, ...rest] = complaints;
+  assert.match(first!, /^Not sent: there is no such command\. .* \/new begins another conversation/);
+  assert.equal(second, first);
+  assert.deepEqual([rest.length, failed], [1, 2]);
 });
 
 test("An answer is printed as it arrives.", async () => {

@@ -36,13 +36,17 @@ export async function converse(backend: ChatBackend, conversation: Conversation)
 
   messages.prompt();
   for await (const message of messages) {
-    const command = message.trim();
+    const command = message.trimEnd();
     if (stopped.aborted || command === "/exit") break;
     if (command === "/new") {
       const session = `${conversation.session}-${randomBytes(4).toString("hex")}`;
       talk.move(session);
       complain(`A new conversation: session ${session}`);
     } else if (command === "/help") complain(help);
+    else if (looksLikeCommand.test(command)) {
+      complain(`Not sent: there is no such command. ${help}`);
+      failures++;
+    }
     // Sent as it is: indentation has a meaning in code.
     else if (command !== "" && !(await talk.answer(message))) failures++;
     messages.prompt();
@@ -63,5 +67,8 @@ export async function askOnce(backend: ChatBackend, conversation: Conversation, 
   return (await talk.answer(message)) ? 0 : 1;
 }
 
+/** A word after the slash: a path has another slash, and a paste several lines. */
+const looksLikeCommand = /^\/[a-z]+(?: .*)?$/i;
+
 const help =
-  "Enter sends a message; what is pasted is one, and Alt-Enter begins another line of it. /new begins another conversation, /exit or Ctrl-D quits, Ctrl-C stops an answer or clears what was typed.";
+  "Enter sends a message; what is pasted is one, and Alt-Enter begins another line of it. /new begins another conversation, /exit or Ctrl-D quits, Ctrl-C stops an answer or clears what was typed. A line that begins with a blank is never a command.";
