@@ -57,8 +57,10 @@ export const chat: Command = {
         code = exitCodes[signal];
         stopped.abort();
       });
-      const isInteractive = message === undefined && terminal.isInteractive && terminal.output.isTTY === true;
-      if (isInteractive) markPastes(terminal);
+      const isTerminal = terminal.output.isTTY === true;
+      const isSimple = terminal.env["TERM"] === "dumb";
+      const isInteractive = message === undefined && terminal.isInteractive && isTerminal;
+      if (isInteractive && !isSimple) markPastes(terminal);
       const commands = message === undefined ? " /new begins another, /exit quits." : "";
       terminal.complain(`Session ${session}, ${where}, model ${toPlain(model)}.${commands}`);
       const conversation = {
@@ -70,6 +72,7 @@ export const chat: Command = {
         model,
         // If no hint names the session, or if resending is expected.
         showsHistory: naming === undefined || alwaysResends,
+        showsWaiting: isTerminal && !isSimple,
         stopped: stopped.signal,
       };
       const failures = await (message === undefined
@@ -92,8 +95,7 @@ async function readMessage(given: string | undefined, terminal: Terminal): Promi
 }
 
 /** Until the process ends, however it does: a shell would not expect them. */
-function markPastes({ env, output, onExit }: Terminal): void {
-  if (env["TERM"] === "dumb") return;
+function markPastes({ output, onExit }: Terminal): void {
   output.write(pasteMarks.on);
   onExit(() => output.write(pasteMarks.off));
 }

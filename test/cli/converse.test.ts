@@ -41,7 +41,7 @@ interface Talk {
   seen(part: string): Promise<void>;
 }
 
-function begin(say: Say, more: { isInteractive?: boolean; showsHistory?: boolean } = {}): Talk {
+function begin(say: Say, more: { isInteractive?: boolean; showsHistory?: boolean; showsWaiting?: boolean } = {}): Talk {
   const keys = new PassThrough();
   const output = new PassThrough();
   const complaints: string[] = [];
@@ -191,6 +191,27 @@ test("Tool calls and refusals are printed, reasoning is not, and a cut-off answe
   });
   assert.equal(written, 'Looking.\n[calls search {"for": "shade"}]\nNo.\n');
   assert.deepEqual(complaints, ["[the answer was cut short: length]"]);
+});
+
+test("A terminal shows a sign until the first word, or the failure.", async () => {
+  const thinking: string[] = [];
+  const { keys, output, complaints, failures } = begin(
+    async function* (question, signal) {
+      yield [{ type: "reasoning", text: "let me think" }];
+      await setImmediate();
+      thinking.push(written);
+      if (question.messages.at(-1)!.content === "fail") throw new GatewayError("adapter_error", "It broke.");
+      yield* repeat(question, signal);
+    },
+    { showsWaiting: true },
+  );
+  let written = "";
+  output.on("data", (piece: Buffer) => (written += piece.toString("utf8")));
+  keys.end("one\nfail\n");
+  assert.equal(await failures, 1);
+  const answered = "…\r\x1b[Kyou said one\n";
+  assert.deepEqual([...thinking, written], ["…", `${answered}…`, `${answered}…\r\x1b[K`]);
+  assert.deepEqual(complaints, ["It broke."]);
 });
 
 test("Control characters are printed escaped.", async () => {

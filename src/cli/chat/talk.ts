@@ -15,6 +15,8 @@ export interface TalkOptions {
   readonly model: string;
   /** Every question carries the history, for a gateway that would not know it by the session. */
   readonly showsHistory: boolean;
+  /** The output is a terminal that can erase a sign that an answer is awaited. */
+  readonly showsWaiting?: boolean;
 }
 
 export interface Talk {
@@ -44,12 +46,14 @@ export function createTalk(backend: ChatBackend, options: TalkOptions): Talk {
     if (!isAlone || showsHistory || said.length === 0) return events;
     await events.return();
     showsHistory = true;
+    await writer.end();
     complain("[the gateway does not continue this by itself: from now on, all that was said here is sent along]");
     return (await backend.ask(question(), signal)).events;
   }
 
   async function answer(content: string): Promise<boolean> {
     const { signal } = (answering = new AbortController());
+    if (options.showsWaiting === true) writer.wait();
     try {
       const ended = await printAnswer(await ask(content, signal), writer);
       if (ended?.error !== undefined) throw ended.error;
@@ -61,7 +65,7 @@ export function createTalk(backend: ChatBackend, options: TalkOptions): Talk {
       ];
       return true;
     } catch (thrown) {
-      await writer.endLine();
+      await writer.end();
       complain(signal.aborted ? "[stopped]" : toLine(thrown));
       return signal.aborted;
     } finally {
@@ -96,7 +100,7 @@ async function printAnswer(events: Events, writer: AnswerWriter): Promise<Answer
       else if (event.type === "turn-end") answer = event.answer;
     }
   }
-  await writer.endLine();
+  await writer.end();
   return answer;
 }
 
@@ -104,17 +108,38 @@ interface AnswerWriter {
   write(text: string): Promise<void>;
   /** Does nothing at the start of a line. */
   endLine(): Promise<void>;
+  /** Shows a sign until something is written, or the end. */
+  wait(): void;
+  /** Ends the answer. */
+  end(): Promise<void>;
 }
 
 /** Waits for a reader that is slower than the model. */
 function createAnswerWriter(output: NodeJS.WritableStream): AnswerWriter {
   let isFresh = true;
+  let isWaiting = false;
+  function erase(): void {
+    if (isWaiting) output.write("\r\x1b[K");
+    isWaiting = false;
+  }
   async function write(text: string): Promise<void> {
     if (text === "") return;
+    erase();
     isFresh = text.endsWith("\n");
     if (!output.write(text)) await once(output, "drain");
   }
-  return { write, endLine: async () => (isFresh ? undefined : write("\n")) };
+  return {
+    write,
+    endLine: async () => (isFresh ? undefined : write("\n")),
+    async end() {
+      erase();
+      await this.endLine();
+    },
+    wait() {
+      output.write("…");
+      isWaiting = true;
+    },
+  };
 }
 
 function spoken({ items }: Answer): string {
