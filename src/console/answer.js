@@ -42,9 +42,12 @@ export function beginAnswer(talk, words) {
     /**
      * How the request was placed: the point of a gateway with a memory.
      * @param {Headers} headers
+     * @param {boolean} isLater something was said before in the session
      */
-    place(headers) {
+    place(headers, isLater) {
       const [history, context] = [headers.get("x-portico-history"), headers.get("x-portico-context")];
+      if (isLater && (history === "new" || history === "stateless"))
+        answer.before(make("p", { class: "notice" }, forgotten));
       if (history !== null) link.before(chip(`history ${history}`, historyWords[history]));
       if (context !== null) link.before(chip(`context ${context}`, "What the model was shown, this message included"));
       const id = headers.get("x-portico-session");
@@ -92,6 +95,9 @@ function toRequest(curl) {
 function chip(words, meaning = "") {
   return make("span", { class: "chip", title: meaning }, words);
 }
+
+const forgotten =
+  "The model was not shown what was said above: the session is gone, or its clients, or callers with this token, resend their history, which this page does not. Another session name may help.";
 
 /** @type {Readonly<Record<string, string>>} */
 const historyWords = {

@@ -24,7 +24,10 @@ export async function openTry({ root, token, signal, report }) {
   const form = part(root, "form", HTMLFormElement);
   const stop = part(root, "stop", HTMLButtonElement);
   const send = part(root, "send", HTMLButtonElement);
-  session.value = sessionStorage.getItem(sessionKey) ?? newName();
+  // Not an earlier page's name: this one does not show what was said there.
+  session.value = newName();
+  /** @type {Set<string>} sessions in which something was said here */
+  const begun = new Set();
 
   let stopping = new AbortController();
   stop.addEventListener("click", () => stopping.abort());
@@ -52,7 +55,6 @@ export async function openTry({ root, token, signal, report }) {
     part(root, "empty", HTMLElement).hidden = true;
     text.value = "";
     setBusy(true);
-    sessionStorage.setItem(sessionKey, session.value);
     const answer = beginAnswer(talk, words);
     const body = dialect.write(model.value, words);
     const name = session.value;
@@ -64,8 +66,9 @@ export async function openTry({ root, token, signal, report }) {
         headers: { "content-type": "application/json", "x-session-id": name },
         body: JSON.stringify(body),
       });
-      answer.place(response.headers);
+      answer.place(response.headers, begun.has(name));
       await accept(response, dialect, answer);
+      begun.add(name);
     } catch (thrown) {
       answer.fail(explain(thrown, stopping.signal.aborted));
       if (thrown instanceof Refusal && thrown.status === 401) report(thrown);
@@ -83,8 +86,6 @@ export async function openTry({ root, token, signal, report }) {
     stop.hidden = !busy;
   }
 }
-
-const sessionKey = "portico session";
 
 /**
  * @param {Response} response

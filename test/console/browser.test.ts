@@ -183,6 +183,34 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     await shows("one two three four");
   });
 
+  await context.test("an answer without what was said above says so", async () => {
+    await page.click("#views a", "Try it");
+    await page.click("button", "New conversation");
+    const name = "document.querySelector('[data-part=session]').value";
+    const shown = ["user", "assistant", "user"].map((role) => ({ role, content: "Hi" }));
+    await ask("/v1/responses", { model: "echo", input: shown }, String(await page.evaluate(name)));
+    const forgotten = "The model was not shown what was said above";
+    await say("first");
+    await shows("history new");
+    await page.until(`document.querySelector("[aria-busy=false]") !== null`);
+    assert.equal(await page.evaluate(`document.querySelector(".talk").innerText.includes("${forgotten}")`), false);
+    await say("second");
+    await shows(forgotten);
+    const id = String(await page.evaluate(`document.querySelector(".talk a").href.split("/").at(-1)`));
+    const headers = { authorization: `Bearer ${general}` };
+    assert.equal((await fetch(`${address}/operator/sessions/${id}`, { method: "DELETE", headers })).status, 200);
+  });
+
+  await context.test("a reloaded page, which shows no conversation, begins another", async () => {
+    const name = "document.querySelector('[data-part=session]').value";
+    const before = await page.evaluate(name);
+    await page.send("Page.reload");
+    await page.until(`document.querySelector("[data-part=session]") !== null && ${name} !== ${JSON.stringify(before)}`);
+    assert.equal(await page.evaluate(`document.querySelector(".talk").childElementCount`), 0);
+    await page.click("#views a", "Sessions");
+    await shows("default · 3 turns");
+  });
+
   await context.test("a session is deleted after a confirmation", async () => {
     await page.click(".rows a");
     await page.click("button.danger", "Delete…");
