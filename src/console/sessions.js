@@ -10,8 +10,8 @@ import { toCount, toDate, toDistance } from "./words.js";
  * @typedef {Omit<SessionSummary, "createdAt" | "updatedAt"> & { createdAt: string, updatedAt: string }} Summary
  * @typedef {{ readonly data: readonly Summary[], readonly hasMore: boolean }} Page
  *
- * Whose sessions are listed, or everybody's, and up to which one.
- * @typedef {{ readonly owner: string, readonly last?: string | undefined }} Listed
+ * Whose sessions are listed, or everybody's, under which hint, or any, and up to which one.
+ * @typedef {{ readonly owner: string, readonly hint: string, readonly last?: string | undefined }} Listed
  */
 
 /**
@@ -20,20 +20,22 @@ import { toCount, toDate, toDistance } from "./words.js";
  */
 export async function openSessions({ root, token, signal, report }) {
   /** @param {Listed} behind */
-  function read({ owner, last }) {
+  function read({ owner, hint, last }) {
     const query = new URLSearchParams({ limit: "50" });
     if (owner !== "") query.set("owner", owner);
+    if (hint !== "") query.set(hint.startsWith("header:") ? "hint" : "user", hint);
     if (last !== undefined) query.set("after", last);
     return /** @type {Promise<Page>} */ (askJson(`operator/sessions?${query}`, token, { signal }));
   }
 
-  const first = await read({ owner: "" });
+  const first = await read(everything);
   fill(root, "sessions");
   const owner = part(root, "owner", HTMLInputElement);
+  const hint = part(root, "hint", HTMLInputElement);
   const list = part(root, "list", HTMLElement);
   const more = part(root, "more", HTMLButtonElement);
   /** @type {Listed} */
-  let listed = { owner: "" };
+  let listed = everything;
   /** The latest request. */
   let wanted = listed;
   /** @type {Set<string>} of those that are shown */
@@ -50,14 +52,14 @@ export async function openSessions({ root, token, signal, report }) {
       let page = await read(behind);
       // A session with a new turn has moved to the top, and those after it come again.
       while (behind.last !== undefined && page.hasMore && page.data.every(({ id }) => ids.has(id)))
-        page = await read({ owner: behind.owner, last: page.data.at(-1)?.id });
+        page = await read({ ...behind, last: page.data.at(-1)?.id });
       if (wanted !== behind) return;
       if (behind.last === undefined) {
         list.replaceChildren();
         ids.clear();
       }
       const rows = list.childElementCount;
-      add(page, behind.owner);
+      add(page, behind);
       // A disabled button has lost the focus, and may be gone.
       if (rows > 0 && hasNoFocus(more)) list.children[rows]?.querySelector("a")?.focus();
     } catch (thrown) {
@@ -68,24 +70,27 @@ export async function openSessions({ root, token, signal, report }) {
 
   /**
    * @param {Page} page
-   * @param {string} of the owner
+   * @param {Listed} behind
    */
-  function add({ data, hasMore }, of) {
+  function add({ data, hasMore }, behind) {
     const fresh = data.filter(({ id }) => !ids.has(id));
     for (const { id } of fresh) ids.add(id);
     list.append(...fresh.map(toRow));
-    listed = { owner: of, last: data.at(-1)?.id };
+    listed = { ...behind, last: data.at(-1)?.id };
     more.hidden = !hasMore;
-    say(part(root, "none", HTMLElement), list.childElementCount > 0 ? undefined : noneWords(of));
+    say(part(root, "none", HTMLElement), list.childElementCount > 0 ? undefined : noneWords(behind));
   }
 
   more.addEventListener("click", () => show({ ...listed }));
   part(root, "filter", HTMLFormElement).addEventListener("submit", (event) => {
     event.preventDefault();
-    void show({ owner: owner.value });
+    void show({ owner: owner.value, hint: hint.value.trim() });
   });
-  add(first, "");
+  add(first, everything);
 }
+
+/** @type {Listed} */
+const everything = { owner: "", hint: "" };
 
 /** @param {Summary} session */
 function toRow({ id, owner, updatedAt, turns, beginning }) {
@@ -99,8 +104,9 @@ function toRow({ id, owner, updatedAt, turns, beginning }) {
   return make("li", {}, link, about);
 }
 
-/** @param {string} owner */
-function noneWords(owner) {
+/** @param {Listed} of */
+function noneWords({ owner, hint }) {
+  if (hint !== "") return `There is no session under '${hint}'${owner === "" ? "" : ` of the owner '${owner}'`}.`;
   return owner === ""
     ? "No sessions are stored yet. One begins with the first request that names it, e.g. with the header X-Session-Id."
     : `The owner '${owner}' has no sessions. Owners are the names of tokens; tokens without a name belong to 'default'.`;

@@ -292,6 +292,22 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     },
   );
 
+  await context.test("a session is found by its user, or by the header that names it", async () => {
+    await ask("/v1/responses", { model: "echo", input: "I am Ann", user: "ann" });
+    const find = async (owner: string, hint: string) => {
+      await page.type("[data-part=owner]", owner);
+      await page.type("[data-part=hint]", hint);
+      await page.click("[data-part=filter] button");
+    };
+    const rows = "[...document.querySelectorAll('.rows a')].map(({ textContent }) => textContent).join()";
+    await find("", "ann");
+    await page.until(`${rows} === "I am Ann"`);
+    await find("default", "header:X-Session-Id=many-7");
+    await page.until(`${rows} === "many-7"`);
+    await find("nobody", "ann");
+    await shows("There is no session under 'ann' of the owner 'nobody'.");
+  });
+
   await context.test("a session that is used while the list is read makes no session appear twice", async () => {
     await page.click("#views a", "Overview");
     await page.click("#views a", "Sessions");
