@@ -1,7 +1,7 @@
 /** `portico chat`: a conversation at the terminal, in the sessions that every client shares. */
 import { readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
-import { toNaming } from "../channel.ts";
+import { toHint, toNaming } from "../channel.ts";
 import { type Config, hasListener, type Hint } from "../config/config.ts";
 import { isToken } from "../config/headers.ts";
 import type { Loaded } from "../config/load.ts";
@@ -9,9 +9,11 @@ import { findToken } from "../config/token.ts";
 import { codeOf, GatewayError, messageOf } from "../core/errors.ts";
 import { toDigest } from "../http/auth.ts";
 import { findModel } from "../model.ts";
+import { unnamedOwner } from "../parts.ts";
 import type { ChatBackend } from "./chat/backend.ts";
-import { type Arguments, type Command, CommandError, UsageError } from "./command.ts";
+import { readEarlier } from "./chat/earlier.ts";
 import { pasteMarks } from "./chat/messages.ts";
+import { type Arguments, type Command, CommandError, UsageError } from "./command.ts";
 import { explainFailure } from "./failure.ts";
 import { toPlain } from "./sessions/text.ts";
 import { configOption, readSettings } from "./settings.ts";
@@ -47,7 +49,12 @@ export const chat: Command = {
     const loaded = await readSettings(options, terminal);
     const message = await readMessage(positionals[0], terminal);
     const naming = toNaming(loaded.config.sessions.hints);
-    const { backend, where, alwaysResends } = await openBackend(options, loaded, naming, terminal);
+    const isTerminal = terminal.output.isTTY === true;
+    const isInteractive = message === undefined && terminal.isInteractive && isTerminal;
+    const { hint } = toHint(naming, session);
+    const remind = async (owner: string): Promise<string | undefined> =>
+      isInteractive && hint !== undefined ? readEarlier(loaded.config.sessions.store, owner, hint) : undefined;
+    const { backend, where, alwaysResends, earlier } = await openBackend(options, loaded, naming, remind, terminal);
     try {
       const model = await chooseModel(backend, options, loaded);
       const { askOnce, converse } = await import("./chat/converse.ts");
@@ -57,12 +64,11 @@ export const chat: Command = {
         code = exitCodes[signal];
         stopped.abort();
       });
-      const isTerminal = terminal.output.isTTY === true;
       const isSimple = terminal.env["TERM"] === "dumb";
-      const isInteractive = message === undefined && terminal.isInteractive && isTerminal;
       if (isInteractive && !isSimple) markPastes(terminal);
       const commands = message === undefined ? " /new begins another, /exit quits." : "";
       terminal.complain(`Session ${session}, ${where}, model ${toPlain(model)}.${commands}`);
+      if (earlier !== undefined && !alwaysResends) terminal.complain(earlier);
       const conversation = {
         input: terminal.input,
         output: terminal.output,
@@ -100,13 +106,22 @@ function markPastes({ output, onExit }: Terminal): void {
   onExit(() => output.write(pasteMarks.off));
 }
 
+interface Opened {
+  readonly backend: ChatBackend;
+  readonly where: string;
+  readonly alwaysResends: boolean;
+  /** What was said last in the session, if that can be known. */
+  readonly earlier: string | undefined;
+}
+
 /** A gateway that answers at the given or the configured address, else one in this process. Throws if neither works. */
 async function openBackend(
   options: Arguments["options"],
   { config }: Loaded,
   naming: Hint | undefined,
+  remind: (owner: string) => Promise<string | undefined>,
   terminal: Terminal,
-): Promise<{ readonly backend: ChatBackend; readonly where: string; readonly alwaysResends: boolean }> {
+): Promise<Opened> {
   const { url } = options;
   const { alwaysResends } = config.sessions;
   const address = url === undefined ? await findGateway(config, terminal) : readAddress(url);
@@ -119,11 +134,14 @@ async function openBackend(
     const { openRemote } = await import("./chat/remote.ts");
     const backend = openRemote({ address, token, naming, env: terminal.env });
     const named = config.http.tokens.find(({ sha256 }) => toDigest(token).equals(sha256));
-    return { backend, where: `at ${address}`, alwaysResends: named?.alwaysResends ?? alwaysResends };
+    // A gateway elsewhere has another store.
+    const earlier = url === undefined ? await remind(named?.owner ?? unnamedOwner) : undefined;
+    return { backend, where: `at ${address}`, alwaysResends: named?.alwaysResends ?? alwaysResends, earlier };
   }
+  const earlier = await remind(unnamedOwner);
   const { openLocal } = await import("./chat/local.ts");
   try {
-    return { backend: await openLocal(config, naming), where: "in this process", alwaysResends };
+    return { backend: await openLocal(config, naming), where: "in this process", alwaysResends, earlier };
   } catch (thrown) {
     const isTaken = thrown instanceof GatewayError && thrown.code === "store_unavailable";
     const remedy = "If that is a gateway listening elsewhere, talk to it with --url.";

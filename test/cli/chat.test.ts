@@ -26,6 +26,26 @@ function chat(folder: string, lines: string, ...args: readonly string[]): Promis
   return runHere(folder, ["chat", ...args], { input: lines });
 }
 
+/** The same at a terminal, where these keys are pressed. */
+async function chatAt(folder: string, keys: string, env: Readonly<Record<string, string>> = {}) {
+  const [input, output] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: true })];
+  const exits: (() => void)[] = [];
+  const complaints: string[] = [];
+  input.write(keys);
+  const terminal = {
+    ...createTerminalIn(folder),
+    env,
+    input,
+    output,
+    isInteractive: true,
+    complain: (line: string) => void complaints.push(line),
+    onExit: (listener: () => void) => void exits.push(listener),
+  };
+  assert.equal(await run(["chat"], terminal), 0);
+  for (const exit of exits) exit();
+  return { written: await text(output.end()), complaints };
+}
+
 /** The same, in a process of its own. */
 function chatApart(context: TestContext, folder: string, lines: string): Promise<Ended> {
   const program = runProgram(context, folder, "chat");
@@ -89,18 +109,23 @@ test("A message on the command line is answered alone, with what is piped, and i
 test("A terminal marks what is pasted until the process ends; a simple one is not asked to.", async (context) => {
   const folder = makeFolder(context);
   writeConfig(folder, toConfig());
-  async function chatAt(env: Readonly<Record<string, string>>) {
-    const [input, output] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: true })];
-    const exits: (() => void)[] = [];
-    input.write("/exit\r");
-    const onExit = (listener: () => void) => void exits.push(listener);
-    const terminal = { ...createTerminalIn(folder), env, input, output, isInteractive: true, onExit };
-    assert.equal(await run(["chat"], terminal), 0);
-    for (const exit of exits) exit();
-    return text(output.end());
-  }
-  assert.match(await chatAt({}), /^\x1b\[\?2004h.*\/exit\r\n\x1b\[\?2004l$/s);
-  assert.doesNotMatch(await chatAt({ TERM: "dumb" }), /2004/);
+  assert.match((await chatAt(folder, "/exit\r")).written, /^\x1b\[\?2004h.*\/exit\r\n\x1b\[\?2004l$/s);
+  assert.doesNotMatch((await chatAt(folder, "/exit\r", { TERM: "dumb" })).written, /2004/);
+});
+
+test("At a terminal, a session that is continued shows what was said last, shortened.", async (context) => {
+  const folder = makeFolder(context);
+  writeConfig(folder, toConfig());
+  const [header, ...none] = (await chatAt(folder, "/exit\r")).complaints;
+  assert.match(header!, /^Session terminal, in this process/);
+  assert.deepEqual(none, []);
+  await chat(folder, `  ${"so ".repeat(30)}long\n`);
+  await chat(folder, "Hello\n", "--session", "other");
+  const shown = `${"so ".repeat(20)}…`;
+  assert.deepEqual((await chatAt(folder, "/exit\r")).complaints, [
+    header,
+    `It continues after "${shown}", answered "${shown}".`,
+  ]);
 });
 
 test("With a gateway at the configured address, chat uses it, and any client can continue the session.", async (context) => {
@@ -226,6 +251,8 @@ test("In a session whose other clients resend their history, the conversation co
     const gateway = await startGateway(context, { http }, folder);
     await continueSession(gateway, "terminal", token, toExchange("Hi"));
     if (isLocal) await gateway.close();
+    const [, earlier] = (await chatAt(folder, "/exit\r")).complaints;
+    assert.equal(earlier, 'It begins anew, as its clients resend their history. Last was "And I?", answered "And I?".');
     const { code, stdout, stderr } = await chat(folder, "one\ntwo\nthree\n");
     assert.deepEqual([code, stdout], [0, "one\ntwo\nthree\n"]);
     assert.match(stderr, /\/exit quits\.\n\[the gateway does not continue this by itself: .* is sent along\]\n$/);

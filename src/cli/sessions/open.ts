@@ -62,7 +62,8 @@ export function nameCause(failure: GatewayError, file: string | undefined): Gate
   return new GatewayError(code, `${message} (${where}${cause.message})`, { cause });
 }
 
-async function storeExists(url: string, file: string | undefined): Promise<boolean> {
+/** Throws if it cannot tell. */
+export async function storeExists(url: string, file: string | undefined): Promise<boolean> {
   if (file !== undefined) return fileExists(file);
   const { inspectRedis } = await import("../../stores/redis/inspect.ts");
   return (await inspectRedis(url)).version !== undefined;
