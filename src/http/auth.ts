@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../core/errors.ts";
 import type { ModelSet } from "../core/route/models.ts";
 import type { Ask } from "../core/turn.ts";
-import { namedModels } from "../protocols/models.ts";
+import { modelsInItems, type NamedModel, namedModels } from "../protocols/models.ts";
 import type { HttpLimits, HttpSettings, Rate } from "./settings.ts";
 import type { Addressed, AddressOf } from "./address.ts";
 
@@ -91,9 +91,18 @@ export function checkToken(wanted: readonly Endpoint[], token: Token, enabled: H
 }
 
 /** Throws unless the token may use every model that a request names. */
-export function checkModels({ models }: Token, ask: Ask): void {
+export function checkModels(token: Token, ask: Ask): void {
+  checkNamed(token, namedModels(ask));
+}
+
+/** The same for items that later requests continue with. */
+export function checkItems(token: Token, items: Ask["items"], param: string): void {
+  checkNamed(token, modelsInItems(items, param));
+}
+
+function checkNamed({ models }: Token, named: Iterable<NamedModel>): void {
   if (models === undefined) return;
-  for (const [param, model] of namedModels(ask)) {
+  for (const [param, model] of named) {
     if (models.has(model)) continue;
     const allowed = models.names.map((name) => `'${name}'`).join(", ");
     throw new GatewayError(

@@ -17,6 +17,7 @@ import {
   toListedItem,
   unknownItem,
 } from "../protocols/responses/listing.ts";
+import { checkItems } from "./auth.ts";
 import { workOnBody } from "./body.ts";
 import { watchClient } from "./client.ts";
 
@@ -25,6 +26,7 @@ export async function createConversation(request: FastifyRequest, reply: Fastify
   const { conversations, owner, seal } = readCaller(request);
   const create = async (body: unknown) => {
     const { metadata, items } = readNewConversation(body, seal);
+    checkItems(request.token, items, "items");
     const addition = { turnId: request.terms.newTurnId(), items };
     return toWireConversation(await conversations.create(owner, metadata, addition));
   };
@@ -63,7 +65,9 @@ export async function listItems(request: FastifyRequest): Promise<unknown> {
 export async function createItems(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const { conversations, owner, id, query, seal } = readAsked(request);
   return workOnBody(reply, async (body, signal) => {
-    const addition = { turnId: request.terms.newTurnId(), items: readNewItems(body, seal) };
+    const items = readNewItems(body, seal);
+    checkItems(request.token, items, "items");
+    const addition = { turnId: request.terms.newTurnId(), items };
     const added = await conversations.append(owner, id, addition, signal);
     return toItemList(added, { seal, showsSeals: showsSeals(query) });
   });

@@ -24,16 +24,21 @@ export function* namedModels({ model, settings, items, itemsParam }: Ask): Gener
   for (const [index, tool] of listOf(tools).entries()) {
     if (isObject(tool) && typeof tool["model"] === "string") yield [`tools[${index}].model`, tool["model"]];
   }
+  yield* modelsInItems(items, itemsParam);
+}
+
+/** Those of the tools that come with items. */
+export function* modelsInItems(items: Ask["items"], param: string): Generator<NamedModel, void, void> {
   for (const item of items) {
     for (const tool of "tools" in item ? (item.tools ?? []) : []) {
       if (tool.type !== "other") continue;
-      const { model: own } = tool.extra.fields;
-      if (typeof own === "string") yield [itemsParam, own];
+      const { model } = tool.extra.fields;
+      if (typeof model === "string") yield [param, model];
     }
   }
 }
 
-type NamedModel = readonly [path: string, model: string];
+export type NamedModel = readonly [path: string, model: string];
 
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];

@@ -66,6 +66,17 @@ test("a token is refused a model that it may not use, wherever a request names i
   }
 });
 
+test("a token cannot leave a tool with such a model in a conversation, for a later request to use", async (context) => {
+  const { address } = await startGateway(context, settings);
+  const { id } = (await send(address, "/v1/conversations", {})) as Answer & { readonly id: string };
+  for (const path of ["/v1/conversations", `/v1/conversations/${id}/items`]) {
+    const { status, error } = await send(address, path, { items: [...messages, brought] });
+    assert.deepEqual([status, error?.code, error?.param], [403, "model_not_allowed", "items"], path);
+    const allowed = { ...brought, tools: [{ ...image, model: "small" }] };
+    assert.equal((await send(address, path, { items: [...messages, allowed] })).status, 200);
+  }
+});
+
 test("a refused model is not asked, and a fallback needs no permission", async (context) => {
   const [main, spare] = [await startUpstream(answerJson({}, 500)), await startUpstream(answerWith("from the spare"))];
   context.after(() => Promise.all([main.close(), spare.close()]));
