@@ -6,12 +6,12 @@ import type { DoorLog } from "./http/lines.ts";
 import type { Metrics } from "./http/metrics.ts";
 import type { Spans } from "./spans.ts";
 
-/** Reports turns to the metrics, the log and, if there are any, the spans. `noteTurn` logs those without callers. */
+/** Reports turns to the metrics, the log and, if there are any, the spans. */
 export function createObserver(
   log: DoorLog,
   metrics: Metrics,
   spans: Spans | undefined,
-  noteTurn: Observer["endedWithoutCaller"],
+  endedWithoutCaller: Observer["endedWithoutCaller"],
 ): Observer {
   const journal = createAdapterJournal(log);
   return {
@@ -22,10 +22,7 @@ export function createObserver(
       metrics.fellBack(adapter);
       journal.fellBack(adapter, failure);
     },
-    endedWithoutCaller(turn) {
-      metrics.used(turn.owner, turn);
-      noteTurn(turn);
-    },
+    endedWithoutCaller,
   };
 }
 

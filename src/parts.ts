@@ -35,6 +35,11 @@ const endpoints = ["chat", "responses"] as const;
 /** Changing an unnamed token loses no session: all of them share this owner. */
 export const unnamedOwner = "default";
 
+/** Whether a token makes its callers this owner; a program may have any other. */
+export function isTokenOwner({ http }: Pick<Config, "http">, owner: string): boolean {
+  return owner === unnamedOwner || http.tokens.some((token) => token.owner === owner);
+}
+
 function toUnnamed(token: string | undefined, opens: readonly Endpoint[]): readonly Token[] {
   return token === undefined ? [] : [{ owner: unnamedOwner, sha256: toDigest(token), opens: new Set(opens) }];
 }

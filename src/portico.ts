@@ -18,7 +18,7 @@ import { createIds } from "./ids.ts";
 import { type Keyring, openKeyring } from "./keyring.ts";
 import { createAdapterRoute } from "./lanes.ts";
 import { createLog, guardLog } from "./log.ts";
-import { toHttpSettings, toLimits } from "./parts.ts";
+import { isTokenOwner, toHttpSettings, toLimits } from "./parts.ts";
 import { createChatProtocol } from "./protocols/chat/index.ts";
 import { createResponsesProtocol, type ResponsesProtocol } from "./protocols/responses/index.ts";
 import { findSpans } from "./spans.ts";
@@ -89,7 +89,11 @@ async function open(config: Config, surroundings: Surroundings, opened: Part[]):
   const metrics = createMetrics();
   const spans = await findSpans();
   const noteTurn = createTurnJournal(log);
-  const observer = createObserver(log, metrics, spans, noteTurn);
+  const observer = createObserver(log, metrics, spans, (turn) => {
+    // A program may have any number of other owners.
+    if (isTokenOwner(current, turn.owner)) metrics.used(turn.owner, turn);
+    noteTurn(turn);
+  });
 
   const bare = await openStore(config.sessions.store, (message) => log.error({}, message));
   const store = keep(observeStore(bare, log, metrics.committed));
@@ -167,7 +171,6 @@ async function open(config: Config, surroundings: Surroundings, opened: Part[]):
   return {
     address,
     gateway,
-    // Not counted by owner: a program may have any number of them.
     note: noteTurn,
     log,
     models: () => adapter.models(),

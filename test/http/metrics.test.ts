@@ -210,7 +210,7 @@ suite("a whole gateway", () => {
   test("counts the tokens of every turn once for its owner, but not those of a program's own messages", async (context) => {
     const app = "sk-app-0123456789abcd";
     const http = { ...endpoints, tokens: [{ name: "app", token: app }] };
-    const { address, talk } = await startGateway(context, { ...gateway, http });
+    const { address, talk, gateway: turns, caller } = await startGateway(context, { ...gateway, http });
     const headers = { authorization: `Bearer ${app}`, "content-type": "application/json" };
     const post = async (body: object, more: object = {}) => {
       const init = { method: "POST", headers: { ...headers, ...more }, body: JSON.stringify({ model: "m", ...body }) };
@@ -223,13 +223,30 @@ suite("a whole gateway", () => {
     client.create({ input: "four" });
     await client.answer();
     await (await talk({ model: "m", owner: "room", content: "five" })).text();
+    const items = [{ type: "message", role: "user", content: "six" }] as const;
+    const ask = {
+      model: "m",
+      items,
+      itemsParam: "items",
+      settings: { tools: [] },
+      stream: false,
+      keep: "yes",
+    } as const;
+    await turns.answer({ ...ask, background: true }, caller({ owner: "room" }));
     const output = (figures: Figures, labels: string) => figures.get(`portico_${labels},kind="output"}`);
     let figures: Figures;
     do figures = toFigures(await read(address));
-    while ((output(figures, 'owner_tokens_total{owner="app",adapter="main"') ?? 0) < 4);
+    while (
+      (output(figures, 'owner_tokens_total{owner="app",adapter="main"') ?? 0) < 4 ||
+      (output(figures, 'tokens_total{adapter="main"') ?? 0) < 6 ||
+      figures.get("portico_background_turns_running") !== 0
+    );
     assert.equal(output(figures, 'owner_tokens_total{owner="app",adapter="main"'), 4);
-    assert.equal(output(figures, 'tokens_total{adapter="main"'), 5);
-    assert.doesNotMatch([...figures.keys()].join(), /room/);
+    assert.equal(output(figures, 'tokens_total{adapter="main"'), 6);
+    assert.deepEqual(
+      [...figures.keys()].filter((name) => name.includes("room")),
+      [],
+    );
   });
 
   test("counts failures with their code, retries and fallbacks", async (context) => {
