@@ -24,11 +24,13 @@ function cacheCompiledCode() {
   const own = join(cache, hash("sha256", `${process.version} ${program.href}`).slice(0, 16));
   try {
     if (!existsSync(home) || !makePrivate(cache)) return;
-    if (mkdirSync(own, { recursive: true }) !== undefined) removeOldest(cache);
-    utimesSync(own, new Date(), new Date());
+    const isNew = mkdirSync(own, { recursive: true }) !== undefined;
+    // First, because a home that can only be read may have the code, too.
     enableCompileCache(own);
+    utimesSync(own, new Date(), new Date());
+    if (isNew) removeOldest(cache);
   } catch (thrown) {
-    // A home that cannot be written is not used; a bug of ours is thrown.
+    // A home that cannot be written is no failure; a bug of ours is thrown.
     if (thrown.code === undefined) throw thrown;
   }
 }

@@ -157,6 +157,23 @@ test("the compiled code of the four installations that were used last is kept", 
   assert.ok(statSync(join(cache, own)).mtime > new Date("2020-01-01"));
 });
 
+test("compiled code is used even where nobody can note when, such as in a home that is only readable", (context) => {
+  const home = makeFolder(context);
+  const readOnly = `
+    import fs from "node:fs";
+    import { syncBuiltinESMExports } from "node:module";
+    fs.utimesSync = () => { throw Object.assign(new Error("read-only"), { code: "EROFS" }); };
+    syncBuiltinESMExports();`;
+  const bin = fileURLToPath(new URL("bin/portico.js", root));
+  const env = { PATH: process.env.PATH, HOME: home };
+  const options = ["--import", `data:text/javascript,${encodeURIComponent(readOnly)}`, bin, "--version"];
+  const child = spawnSync(process.execPath, options, { encoding: "utf8", env });
+  assert.deepEqual([child.status, child.stderr], [0, ""]);
+  const cache = join(home, ".cache/portico");
+  const [own = ""] = readdirSync(cache);
+  assert.equal(readdirSync(join(cache, own)).length, 1);
+});
+
 test("Portico runs where no compiled code can be cached", (context) => {
   const home = makeFolder(context);
   writeFileSync(join(home, ".cache"), "no folder");
