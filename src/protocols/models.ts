@@ -17,14 +17,16 @@ export function toModelList(ids: readonly string[], since: Date): unknown {
  */
 export function* namedModels({ model, settings, items, itemsParam }: Ask): Generator<NamedModel, void, void> {
   yield ["model", model];
-  const { models, tools } = settings.native?.fields ?? {};
-  for (const [index, other] of listOf(models).entries()) {
-    if (typeof other === "string") yield [`models[${index}]`, other];
-  }
-  for (const [index, tool] of listOf(tools).entries()) {
-    if (isObject(tool) && typeof tool["model"] === "string") yield [`tools[${index}].model`, tool["model"]];
-  }
+  for (const field of ["models", "fallbacks", "tools"]) yield* modelsInList(settings.native?.fields[field], field);
   yield* modelsInItems(items, itemsParam);
+}
+
+/** The entries are names, or objects with a `model`. */
+function* modelsInList(list: unknown, param: string): Generator<NamedModel, void, void> {
+  for (const [index, entry] of (Array.isArray(list) ? list : []).entries()) {
+    if (typeof entry === "string") yield [`${param}[${index}]`, entry];
+    else if (isObject(entry) && typeof entry["model"] === "string") yield [`${param}[${index}].model`, entry["model"]];
+  }
 }
 
 /** Those of the tools that come with items. */
@@ -39,7 +41,3 @@ export function* modelsInItems(items: Ask["items"], param: string): Generator<Na
 }
 
 export type NamedModel = readonly [path: string, model: string];
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}

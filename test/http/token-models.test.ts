@@ -53,6 +53,8 @@ test("a token is refused a model that it may not use, wherever a request names i
     ["/v1/responses/compact", { input }],
     ["/openai/deployments/large/chat/completions", { messages, model: "small" }],
     ["/v1/chat/completions", { messages, model: "small", models: ["gpt-5", "large"] }, "models[1]"],
+    ["/v1/chat/completions", { messages, model: "small", fallbacks: ["gpt-5", "large"] }, "fallbacks[1]"],
+    ["/v1/chat/completions", { messages, model: "small", fallbacks: [{ model: "large" }] }, "fallbacks[0].model"],
     ["/v1/responses", { input, model: "small", tools: [image] }, "tools[0].model"],
     ["/v1/responses", { input: [brought, ...messages], model: "small" }, "input"],
   ] as const) {
