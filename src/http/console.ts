@@ -37,8 +37,9 @@ export function createConsole() {
  * address is an unknown URL.
  */
 export function leadToConsole({ method, originalUrl, headers, terms }: FastifyRequest, reply: FastifyReply): boolean {
-  const isBrowser = originalUrl === "/" && method === "GET" && headers.accept?.includes("text/html") === true;
-  if (!isBrowser || !terms.console) return false;
+  if (originalUrl !== "/" || !terms.console) return false;
+  const isBrowser = headers.accept?.includes("text/html") === true;
+  if (!isBrowser || (method !== "GET" && method !== "HEAD")) return false;
   // Relative, so that a proxy may serve it under a path of its own.
   reply.code(307).header("location", "console").send();
   return true;

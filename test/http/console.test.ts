@@ -31,12 +31,14 @@ suite("the console", () => {
 
   test("is where a browser gets that opens the gateway's bare address; other clients need a token there", async (context) => {
     const accept = "text/html,application/xhtml+xml,*/*;q=0.8";
-    const ask = async (address: string, headers: Record<string, string>, path = "/") => {
-      const { status, headers: answered } = await fetch(address + path, { headers, redirect: "manual" });
+    const ask = async (address: string, headers: Record<string, string>, path = "/", method = "GET") => {
+      const { status, headers: answered } = await fetch(address + path, { method, headers, redirect: "manual" });
       return [status, answered.get("location")];
     };
     const address = await open(context);
     assert.deepEqual(await ask(address, { accept }), [307, "console"]);
+    assert.deepEqual(await ask(address, { accept }, "/", "HEAD"), [307, "console"]);
+    assert.deepEqual(await ask(address, { accept }, "/", "POST"), [401, null]);
     assert.deepEqual(await ask(address, { accept: "*/*" }), [401, null]);
     assert.deepEqual(await ask(address, { accept }, "/other"), [401, null]);
     assert.deepEqual(await ask(await open(context, { console: false }), { accept }), [401, null]);
