@@ -23,7 +23,7 @@ const output = (id: string, said = `said ${id}`): OtherItem => ({
 /** What the model's own server runs. */
 const served = [call("s1"), output("s1")];
 
-/** Calls when asked to run, and when a tool says so; twice at once, or after its own server, if asked to. */
+/** Calls when asked to run, and when a tool says so; twice at once, or after or before its own server, if asked to. */
 function createScript(): Script {
   let calls = 0;
   return async function* ({ items }) {
@@ -32,6 +32,7 @@ function createScript(): Script {
     if (!String(said).startsWith("run")) return yield [{ type: "text", text: "well" }];
     if (said === "run after yours") yield served;
     yield Array.from({ length: said === "run twice" ? 2 : 1 }, () => call(`c${(calls += 1)}`));
+    if (said === "run before yours") yield served;
   };
 }
 
@@ -94,14 +95,32 @@ for (const by of ways) {
 }
 
 for (const by of ways) {
-  test(`${by}: what the model's own server has run is shown once beside a call that the client runs`, async () => {
-    const say = await createScene(by);
-    await say(user("I am Ann."));
-    await say(user("run after yours"));
-    const step = [user("run after yours"), ...served, call("c1"), output("c1")];
-    assert.deepEqual((await say(...step)).seen.slice(2), step.map(toWords));
-  });
+  const answers = { after: [...served, call("c1")], before: [call("c1"), ...served] };
+  for (const [order, answer] of Object.entries(answers)) {
+    test(`${by}: a call that the client runs ${order} what the model's own server has run, which is shown once`, async () => {
+      const say = await createScene(by);
+      await say(user("I am Ann."));
+      await say(user(`run ${order} yours`));
+      const step = [user(`run ${order} yours`), ...answer, output("c1")];
+      assert.deepEqual((await say(...step)).seen, [user("I am Ann."), assistant("well"), ...step].map(toWords));
+    });
+  }
 }
+
+test("where something was deleted, the model sees what its own server has run as the client shows it", async () => {
+  const { adapter, answer, store } = open(createScript());
+  const say = async (...items: readonly Item[]) => {
+    const answered = await answer({ items }, hints.header);
+    await drain(answered);
+    return answered.about.id;
+  };
+  const first = await say(user("I am Ann."));
+  await say(user("run before yours"));
+  await store.deleteTurn("ann", first);
+  const step = [user("run before yours"), call("own"), output("own"), call("c1"), ...served, output("c1")];
+  await say(...step);
+  assert.deepEqual(adapter.turns.at(-1)!.items.map(toWords), step.map(toWords));
+});
 
 test("a client may shorten the steps of a first turn, as nothing precedes them", async () => {
   const say = await createScene("header");

@@ -1,6 +1,6 @@
 /** Finds the thread that ends with what a caller shows: the next step of its newest turn, or the end of a longer history. */
 import type { Chain } from "./chain.ts";
-import type { Item } from "../item.ts";
+import { exchangeIds, exchangeOf, type Item } from "../item.ts";
 import { joinCalls } from "./joined-calls.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionStore, Twin } from "../store.ts";
@@ -30,7 +30,14 @@ export async function matchStep(store: SessionStore, session: Session, shown: Sh
   const step = joinCalls(shown, path);
   if (differsInWording(step, path)) return undefined;
   // With what it may have inserted, a step can be as long as a path that begins before it.
-  return matchEnd(step, path, "matched", !isOneTurn(withoutBlankAnswers(talkFrom(path, 0))));
+  const match = matchEnd(step, path, "matched", !isOneTurn(withoutBlankAnswers(talkFrom(path, 0))));
+  return match.version?.use === "instead" ? match : { ...match, input: withoutServed(match.input, path) };
+}
+
+/** Behind a call that the caller runs, the answer may have what the model's server ran itself: the path has its output. */
+function withoutServed(input: readonly Item[], { tip }: Path): readonly Item[] {
+  const served = exchangeIds(tip?.output ?? [], "tools");
+  return served.size === 0 ? input : input.filter((item) => !served.has(exchangeOf(item)?.id ?? ""));
 }
 
 /**

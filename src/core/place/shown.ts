@@ -46,11 +46,11 @@ export function historyOf({ items, end }: Shown): readonly Run[] {
   return toRuns(items.slice(0, end));
 }
 
-/** The model's last shown words include calls, and all of these are of the newest turn. */
+/** The model's last shown words include calls that are still open, and all of their calls are of the newest turn. */
 export function namesCall({ items, end }: Shown, { tip }: Path): boolean {
-  const ours = openCalls(tip?.output ?? []);
+  const answer = tip?.output ?? [];
   const shown = exchangeIds(items.slice(findAnswer(items, end), end), "model");
-  return shown.size > 0 && shown.isSubsetOf(ours);
+  return !shown.isDisjointFrom(openCalls(answer)) && shown.isSubsetOf(exchangeIds(answer, "model"));
 }
 
 /** The ids of what an answer calls for, except what the model's server ran itself: the answer has its output. */
