@@ -129,3 +129,11 @@ test("a client may shorten the steps of a first turn, as nothing precedes them",
   const short = [user("run"), call("c1"), output("c1", "[cleared]"), call("c2"), output("c2")];
   assert.deepEqual((await say(...short)).seen, short.map(toWords));
 });
+
+test("a client may show less of what the model's own server has run, which is none of its own steps", async () => {
+  const say = await createScene("header");
+  await say(user("run after yours"));
+  const stepWith = (run: readonly Item[]) => [user("run after yours"), ...run, call("c1"), output("c1")];
+  const step = await say(...stepWith([call("s1"), output("s1", "[cleared]")]));
+  assert.deepEqual(step, { history: "matched", seen: stepWith(served).map(toWords) });
+});

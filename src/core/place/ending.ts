@@ -5,7 +5,7 @@ import { joinCalls } from "./joined-calls.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionStore, Twin } from "../store.ts";
 import type { Match, CallerHabits } from "./match.ts";
-import { type Path, rootOf, talkFrom } from "./path.ts";
+import { type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
 import { canonOfExchange, isWord, type Run, sideOf, toRuns } from "./runs.ts";
 import {
   divide,
@@ -42,14 +42,15 @@ function withoutServed(input: readonly Item[], { tip }: Path): readonly Item[] {
 
 /**
  * Nothing was said before the very first turn, so a caller that shows its steps shows everything, and may have
- * shortened some: it asks something else, or gives another output for an older call.
+ * shortened some: it asks something else, or gives another output for an older call. What the model's server ran itself
+ * was not given by a caller, and few clients repeat all of its fields.
  */
 function differsInWording(shown: Shown, path: Path): boolean {
   const talk = talkFrom(path, 0);
   if (path.isAbridged || !isOneTurn(talk)) return false;
   const asked = new Set(toRuns(talk).flatMap(({ side, canon }) => (side === "caller" ? [canon] : [])));
   if (historyOf(shown).some(({ side, canon }) => side === "caller" && !asked.has(canon))) return true;
-  const given = new Map(outputsOf(talk));
+  const given = new Map(outputsOf(turnsOf(path).flatMap(({ input }) => input)));
   return outputsOf(shown.items).some(([id, output]) => (given.get(id) ?? output) !== output);
 }
 
