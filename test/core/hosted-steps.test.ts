@@ -1,6 +1,7 @@
 /** Calls that only their dialect defines, run by the client: resent with their outputs, they belong to one turn too. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Delta } from "../../src/core/delta.ts";
 import type { Item, OtherItem } from "../../src/core/item.ts";
 import type { Caller } from "../../src/core/gateway.ts";
 import type { Ask } from "../../src/core/turn.ts";
@@ -136,4 +137,27 @@ test("a client may show less of what the model's own server has run, which is no
   const stepWith = (run: readonly Item[]) => [user("run after yours"), ...run, call("c1"), output("c1")];
   const step = await say(...stepWith([call("s1"), output("s1", "[cleared]")]));
   assert.deepEqual(step, { history: "matched", seen: stepWith(served).map(toWords) });
+});
+
+test("a client may resend all that was said before a hosted call, and the calls among it keep their outputs", async () => {
+  const look: Item = { type: "tool-call", kind: "function", callId: "f1", name: "look", arguments: "" };
+  const looked: Item = { type: "tool-output", kind: "function", callId: "f1", output: "tea" };
+  const answers: readonly Delta[] = [
+    { type: "text", text: "well" },
+    { type: "tool-call", index: 0, callId: "f1", name: "look" },
+    call("c1"),
+    { type: "text", text: "done" },
+  ];
+  const { adapter, answer } = open(async function* () {
+    yield answers.slice(adapter.turns.length - 1, adapter.turns.length);
+  });
+  const all = [user("hi"), assistant("well"), user("go"), look, looked, call("c1"), output("c1")];
+  let previousId: string | undefined;
+  for (const items of [[user("hi")], [user("go")], [looked], all]) {
+    const answered = await answer({ items, previousId });
+    await drain(answered);
+    previousId = answered.about.id;
+  }
+  const seen = [...all.slice(0, 6), ...all.slice(0, 5), output("c1")];
+  assert.deepEqual(adapter.turns.at(-1)!.items.map(toWords), seen.map(toWords));
 });

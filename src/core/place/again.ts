@@ -61,7 +61,12 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
   for (const item of stepsAgain(items, turn, open)) repeated.add(item);
   const said = items.findLastIndex((item) => repeated.has(item) && sideOf(item) === "model") + 1;
   if (said > 0) for (const item of items.slice(said, skipReasoning(items, said, path))) repeated.add(item);
-  const given = exchangeIds(turn, "tools").difference(open);
+  // A call that stays needs its output.
+  const called = exchangeIds(
+    items.filter((item) => !repeated.has(item)),
+    "model",
+  );
+  const given = exchangeIds(turn, "tools").difference(open).difference(called);
   const isKept = (item: Item) => {
     const exchange = exchangeOf(item);
     return !repeated.has(item) && !(exchange?.side === "tools" && given.has(exchange.id));
