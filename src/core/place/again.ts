@@ -1,7 +1,7 @@
 /** Leaves out what a caller resends, beside what is new, of a path that it continues. */
 import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
 import { type Path, talkFrom, turnsOf } from "./path.ts";
-import { isWord, sideOf, toRuns, wordsOf } from "./runs.ts";
+import { isWord, sideOf, toRuns, toSegments, wordsOf } from "./runs.ts";
 import { openCalls, skipReasoning } from "./shown.ts";
 
 /**
@@ -56,7 +56,9 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
   // Most send only what is new, and a turn may be long.
   if (asked.length === 0 && !items.some(isOld)) return items;
   const turn = stepsOf(path);
-  const isAskedAgain = asked.length > 0 && toRuns(asked)[0]?.canon === toRuns(turn)[0]?.canon;
+  // Only the question of a turn is read: its outputs may be long.
+  const [question] = toSegments(turn);
+  const isAskedAgain = asked.length > 0 && toRuns(asked)[0]?.canon === toRuns(question?.items ?? [])[0]?.canon;
   const repeated = new Set(isAskedAgain ? [...asked, ...instructionsAgain(items.slice(0, first), path)] : []);
   for (const item of stepsAgain(items, turn, open)) repeated.add(item);
   const said = items.findLastIndex((item) => repeated.has(item) && sideOf(item) === "model") + 1;

@@ -6,7 +6,7 @@ import type { History } from "../ports.ts";
 import type { Session, SessionStore, Twin } from "../store.ts";
 import type { Match, CallerHabits } from "./match.ts";
 import { type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
-import { canonOfExchange, isWord, type Run, sideOf, toRuns } from "./runs.ts";
+import { canonOfExchange, isWord, type Run, sideOf, toRuns, toSegments } from "./runs.ts";
 import {
   divide,
   historyOf,
@@ -48,10 +48,16 @@ function withoutServed(input: readonly Item[], { tip }: Path): readonly Item[] {
 function differsInWording(shown: Shown, path: Path): boolean {
   const talk = talkFrom(path, 0);
   if (path.isAbridged || !isOneTurn(talk)) return false;
-  const asked = new Set(toRuns(talk).flatMap(({ side, canon }) => (side === "caller" ? [canon] : [])));
-  if (historyOf(shown).some(({ side, canon }) => side === "caller" && !asked.has(canon))) return true;
+  const asked = new Set(questionsOf(talk));
+  if (questionsOf(shown.items.slice(0, shown.end)).some((question) => !asked.has(question))) return true;
   const given = new Map(outputsOf(turnsOf(path).flatMap(({ input }) => input)));
   return outputsOf(shown.items).some(([id, output]) => (given.get(id) ?? output) !== output);
+}
+
+/** What callers said, in canonical form. The outputs around it may be long, so they are left alone. */
+function questionsOf(items: readonly Item[]): readonly string[] {
+  const questions = toSegments(items).filter(({ side }) => side === "caller");
+  return questions.flatMap((segment) => toRuns(segment.items)).map(({ canon }) => canon);
 }
 
 /** Each by the id of its call. */
@@ -70,7 +76,7 @@ function matchEnd(shown: Shown, path: Path, history: History, isOnlyTail = false
 }
 
 function countRuns(items: readonly Item[]): number {
-  return toRuns([...withoutBlankAnswers(items)]).length;
+  return toSegments([...withoutBlankAnswers(items)]).length;
 }
 
 /** Some callers show answers without words, and some do not. */
