@@ -108,6 +108,32 @@ test("a running response cannot be steered: its client is told at once, and its 
   assert.deepEqual([line?.["status"], line?.["code"]], [400, "unsupported_parameter"]);
 });
 
+test("an attempt to steer that is itself refused is told at once, too, and never as the answer to a request", async (context) => {
+  const held = Promise.withResolvers<void>();
+  const script = async function* () {
+    yield say("h");
+    await held.promise;
+  };
+  const box = createBox(context, script, { limits: { rate: { requestsPerMinute: 1, burst: 2 } } });
+  const client = await dial(context, await box.listen());
+  client.create({ stream_id: "a" });
+  const { response } = await client.next();
+  while ((await client.next()).type !== "response.output_text.delta");
+  client.send({ type: "response.steer", previous_response_id: response?.id, input: "and this" });
+  const { error, ...failed } = await client.next();
+  assert.deepEqual(failed, {
+    stream_id: "a",
+    type: "response.steer.failed",
+    steer: { previous_response_id: response?.id },
+    sequence_number: 0,
+  });
+  assert.equal(error?.code, "rate_limit_exceeded");
+  const [line] = box.logged.map(({ fields }) => fields as Record<string, unknown>).slice(-1);
+  assert.deepEqual([line?.["method"], line?.["status"]], ["response.steer", 429]);
+  held.resolve();
+  assert.equal((await client.answer()).at(-1)?.type, "response.completed");
+});
+
 /** Answers with how many items the model was shown, and fails where the last one is "fail". */
 async function* count({ items }: Turn) {
   if (JSON.stringify(items.at(-1)).includes("fail")) throw new GatewayError("adapter_error", "broke");

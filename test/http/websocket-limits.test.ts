@@ -245,7 +245,8 @@ test("the upgrade, every turn and every attempt to steer count against the token
   assert.deepEqual([refused?.status, refused?.error?.code], [429, "rate_limit_exceeded"]);
   assert.match(client.received.at(-1) ?? "", /"headers":\{"retry-after":"60"\}/);
   client.send({ type: "response.steer", input: "more" });
-  assert.equal((await client.answer())[0]?.error?.code, "rate_limit_exceeded");
+  const { type, error } = await client.next();
+  assert.deepEqual([type, error?.code], ["response.steer.failed", "rate_limit_exceeded"]);
   assert.equal((await refusalOf(address)).code, "rate_limit_exceeded");
 });
 
@@ -257,10 +258,13 @@ test("an expired token starts and steers no more turns on a connection that it o
   client.create();
   assert.equal(textOf(await client.answer()), "hi");
   at = new Date("2030-01-01T00:20:00Z");
-  for (const type of ["response.create", "response.steer"]) {
+  for (const [type, told] of [
+    ["response.create", "error"],
+    ["response.steer", "response.steer.failed"],
+  ]) {
     client.create({ type });
-    const [refused] = await client.answer();
-    assert.deepEqual([refused?.status, refused?.error?.code], [401, "invalid_api_key"]);
+    const refused = await client.next();
+    assert.deepEqual([refused.type, refused.error?.code], [told, "invalid_api_key"]);
   }
 });
 

@@ -6,7 +6,16 @@ import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Arrival } from "../arrivals.ts";
 import { toHeldBytes } from "../held.ts";
 import type { Terms } from "../terms.ts";
-import { findLane, isSteer, readSteer, type Steer, steerMethod, toErrorFrame, toSteerFailed } from "./frames.ts";
+import {
+  findLane,
+  findSteer,
+  isSteer,
+  readSteer,
+  type Steer,
+  steerMethod,
+  toErrorFrame,
+  toSteerFailed,
+} from "./frames.ts";
 import { createLaneMemories } from "./memory.ts";
 import { admitTurn, answerFrame, type Frame, frameMethod, type TurnConnection } from "./turn.ts";
 import { createFrameWriter, type FrameWriter } from "./writer.ts";
@@ -102,8 +111,16 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   }
 
   /** Sent at once: the response it should steer is in progress. It answers no create frame, so it need not wait. */
-  function refuseSteer(steer: Steer): void {
-    const failure = unsteerable();
+  function refuseSteer(text: string): void {
+    let steer: Steer;
+    let failure = unsteerable();
+    try {
+      admitTurn(request, current());
+      steer = readSteer(text, limits);
+    } catch (thrown) {
+      steer = findSteer(text);
+      failure = toGatewayError(thrown);
+    }
     journal.write({ request, record: { failure }, method: steerMethod, status: failure.status, ms: 0 });
     const { response } = connection;
     send(toSteerFailed(steer, failure, steer.previous_response_id === response?.id ? response?.lane : undefined));
@@ -136,12 +153,9 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     endArrival();
     if (!writer.isOpen) return;
     const text = isBinary ? "" : String(bytes);
+    if (isSteer(text)) return refuseSteer(text);
     const frame = { text, isBinary, heldBytes: toHeldBytes(text) };
     try {
-      if (isSteer(text)) {
-        admitTurn(request, current());
-        return refuseSteer(readSteer(text, limits));
-      }
       check(frame);
     } catch (thrown) {
       return refuse(toGatewayError(thrown), findLane(text));

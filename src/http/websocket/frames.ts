@@ -54,6 +54,11 @@ export function isSteer(text: string): boolean {
   return text.includes(`"${steerMethod}"`) && findString(text, "type") === steerMethod;
 }
 
+/** What can be told of it unread: which response it should steer. */
+export function findSteer(text: string): Steer {
+  return { previous_response_id: findString(text, "previous_response_id") };
+}
+
 export function readSteer(text: string, limits: ParseLimits): Steer {
   return readBody(parseBody(text, limits).value).values;
 }
