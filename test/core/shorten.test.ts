@@ -28,10 +28,7 @@ interface Server {
 async function ask({ items, settings, tokenCounter = async () => countText, takes = 0, says }: Server) {
   const turn = { id: "resp_1", model: "m", items, settings: { tools: [], ...settings }, stream: false };
   const shortening = createShortener({ tokenCounter }).begin(turn, "conv_1", () => {});
-  const refusal = new GatewayError("adapter_bad_request", "It is too long.", {
-    wireCode: "context_length_exceeded",
-    contextWindow: says,
-  });
+  const refusal = toRefusal(says);
   const asked: number[] = [];
   let next: readonly Item[] | undefined = await shortening.itemsFor("a", undefined);
   while (next !== undefined) {
@@ -40,6 +37,13 @@ async function ask({ items, settings, tokenCounter = async () => countText, take
     next = await shortening.lessThan(next, "a", refusal);
   }
   return { asked, isRefused: true };
+}
+
+function toRefusal(contextWindow: ToldWindow | undefined): GatewayError {
+  return new GatewayError("adapter_bad_request", "It is too long.", {
+    wireCode: "context_length_exceeded",
+    contextWindow,
+  });
 }
 
 const countText = (text: string) => text.length;
@@ -83,6 +87,27 @@ suite("a model whose server says how much it takes", () => {
     const expected = { asked: [51, 20], isRefused: false };
     const settings = { maxOutputTokens: 8_000 };
     assert.deepEqual(await ask({ items: said(51), takes: 20, settings, says: { tokens } }), expected);
+  });
+
+  test("is asked with all of the conversation next time, if only a long answer left no room for it", async () => {
+    const turn = { id: "resp_1", model: "m", items: said(21), settings: { tools: [] }, stream: false };
+    const shortener = createShortener({ tokenCounter: async () => countText });
+    const first = shortener.begin(turn, "conv_1", () => {});
+    await first.lessThan(await first.itemsFor("a", undefined), "a", toRefusal({ tokens, answer: 3_000 }));
+    const next = shortener.begin(turn, "conv_1", () => {});
+    assert.equal((await next.itemsFor("a", undefined)).length, 21);
+  });
+
+  test("is not asked with all of it next time, because an answer alone was to be too long", async () => {
+    const turn = { id: "resp_1", model: "m", items: said(51), settings: { tools: [] }, stream: false };
+    const shortener = createShortener({ tokenCounter: async () => countText });
+    const first = shortener.begin(turn, "conv_1", () => {});
+    await first.lessThan(await first.itemsFor("a", undefined), "a", toRefusal({ tokens }));
+    const second = shortener.begin(turn, "conv_1", () => {});
+    const items = await second.itemsFor("a", undefined);
+    assert.equal(await second.lessThan(items, "a", toRefusal({ tokens, answer: 4_000 })), undefined);
+    const third = shortener.begin(turn, "conv_1", () => {});
+    assert.equal((await third.itemsFor("a", undefined)).length, items.length);
   });
 
   test("is asked with less, if its tokens are shorter than ours", async () => {

@@ -63,19 +63,23 @@ export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">
         },
         async lessThan(items, adapter, refusal) {
           if (conversation === undefined || !isTooLong(refusal)) return undefined;
+          const room = roomTold(refusal, settings);
+          // The answer alone is to be too long.
+          if (room <= 0) return undefined;
           const count = await readCount();
           const fixed = fixedTexts(settings);
           const refused = countItems(items, fixed, count);
           // Less than was refused, and all of it reserved, leaves only what must stay.
           const least = fitWindow(items, fixed, { tokens: refused - 1, reserve: refused }, count);
-          const room = roomTold(refusal, settings);
-          // If not even that is accepted, or the answer alone is to be too long, the conversation is not the cause.
-          if (least === undefined || room <= 0) {
+          // If not even that is accepted, the conversation is not the cause.
+          if (least === undefined) {
             windows.delete(keyOf(adapter));
             return undefined;
           }
           if (windows.size >= maxWindows) windows.clear();
-          windows.set(keyOf(adapter), Math.min(refused, refusal.contextWindow?.tokens ?? Infinity));
+          const { contextWindow: told } = refusal;
+          // If our count agrees with what the server says, that holds: a shorter answer may leave more room next time.
+          windows.set(keyOf(adapter), told !== undefined && room < refused ? told.tokens : refused);
           const needed = countItems(least, fixed, count);
           const share = ++refusals > maxHalvings ? 0 : Math.floor((refused - needed) / 2);
           const less = (await (room < refused ? fit(room, 0) : fit(needed + share))) ?? least;
