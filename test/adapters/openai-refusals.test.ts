@@ -94,8 +94,10 @@ suite("a conversation that is too long has the code that clients know", () => {
       "prompt is too long: 9000 tokens > 8192 maximum",
       "The input token count (9000) exceeds the maximum number of tokens allowed (8192).",
       "Your request exceeded model token limit: 8192 (requested: 9000)",
+      "prompt is too long: 9,000 tokens > 8,192 maximum",
     ])
       assert.deepEqual(size(message), { tokens: 8_192, answer: undefined }, message);
+    assert.deepEqual(size("The maximum context length is 131,072 tokens."), { tokens: 131_072, answer: undefined });
     assert.equal(size("prompt too long; exceeded max context length by 900 tokens"), undefined);
     assert.equal(size("temperature must be > 1000"), undefined);
   });

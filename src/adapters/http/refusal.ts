@@ -180,7 +180,9 @@ function readContextWindow(refusal: Refusal): ToldWindow | undefined {
 }
 
 function findNumber({ message = "" }: Refusal, patterns: readonly RegExp[]): number | undefined {
-  const found = patterns.flatMap((pattern) => pattern.exec(message)?.[1] ?? []);
+  // As in 128,000: a window of 128 tokens would leave nothing of a conversation.
+  const plain = message.replaceAll(/(?<=\d),(?=\d{3}(?!\d))/g, "");
+  const found = patterns.flatMap((pattern) => pattern.exec(plain)?.[1] ?? []);
   return found[0] === undefined ? undefined : Number(found[0]);
 }
 
