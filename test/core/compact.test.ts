@@ -4,7 +4,7 @@ import { suite, test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
 import { type ErrorCode, GatewayError, type ToldWindow } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
-import type { Caller } from "../../src/core/gateway.ts";
+import type { Caller, GatewayParts } from "../../src/core/gateway.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { Adapter } from "../../src/core/ports.ts";
 import type { Answer, Ask, Turn } from "../../src/core/turn.ts";
@@ -17,11 +17,15 @@ const user = (content: string): Item => ({ type: "message", role: "user", conten
 const call: Item = { type: "tool-call", kind: "function", callId: "c", name: "f", arguments: "{}" };
 const output: Item = { type: "tool-output", kind: "function", callId: "c", output: "7" };
 
-function createScene(script: Script, more: Partial<Adapter> = {}) {
+function createScene(
+  script: Script,
+  adapter: Partial<Adapter> = {},
+  more: Pick<Partial<GatewayParts>, "tokenCounter"> = {},
+) {
   const scripted = createScriptedAdapter(script);
   const store = createMemoryStore();
   const newId = createIds(() => new Date());
-  const gateway = makeGateway({ adapter: { ...scripted, ...more }, store, now: () => new Date(0) });
+  const gateway = makeGateway({ adapter: { ...scripted, ...adapter }, store, now: () => new Date(0), ...more });
   const toAsk = (ask: Partial<Ask>): Ask => ({
     model: "m",
     items: [user("hi")],
@@ -203,8 +207,8 @@ suite("a compacted conversation", () => {
 
 suite("a conversation that is too long to be compacted at once", () => {
   /** A model that takes so many tokens, each a character, and whose summary counts what it has read. */
-  const taking = (tokens: number, contextWindow?: ToldWindow): Script =>
-    async function* ({ items }) {
+  const taking = (tokens: number, contextWindow?: ToldWindow) =>
+    async function* ({ items }: Turn): AsyncIterable<readonly Delta[]> {
       if (tokensOf(items) > tokens)
         throw new GatewayError("adapter_bad_request", "Too long.", {
           wireCode: "context_length_exceeded",
@@ -265,6 +269,27 @@ suite("a conversation that is too long to be compacted at once", () => {
     await talk({ items: [user("task".padEnd(700, "x")), ...steps], compacts: true });
     const calls = read(turns, 2_500).map((part) => part.filter(({ type }) => type.startsWith("tool")).length);
     assert.deepEqual(calls, [0, 2, 2, 2]);
+  });
+
+  test("is not asked about without end if its tokens are estimated otherwise each time", async () => {
+    for (const contextWindow of [undefined, { tokens: 4_000 }]) {
+      // Like the real one, it only extrapolates what exceeds a budget.
+      const tokenCounter = async () => {
+        let counted = 0;
+        return (text: string) => (counted++ < 12 ? text.length : Math.ceil(text.length / 4));
+      };
+      let asked = 0;
+      const script = taking(4_000, contextWindow);
+      const { talk } = createScene(
+        (turn) => {
+          assert.ok(++asked < 20);
+          return script(turn);
+        },
+        {},
+        { tokenCounter },
+      );
+      await talk({ items: long(8), compacts: true });
+    }
   });
 
   test("is refused before any part is read, if there would be too many", async () => {

@@ -3,7 +3,7 @@ import { GatewayError } from "../errors.ts";
 import { isSteering, type Item } from "../item.ts";
 import type { Turn } from "../turn.ts";
 import { fixedTexts, type FitParts, reserveOf } from "./fit.ts";
-import { isTooLong, roomTold } from "./shorten.ts";
+import { createSteadyCounter, isTooLong, roomTold } from "./shorten.ts";
 import { countItems, findCuts, surelyFits } from "./window.ts";
 
 export interface Parts {
@@ -22,6 +22,7 @@ export function createParts(
 ): Parts {
   const fixed = [...fixedTexts(settings), question];
   const ends = [...findCuts(items), items.length];
+  const readCount = createSteadyCounter(tokenCounter);
   const window = adapter.contextWindow?.(model) ?? Infinity;
   let room = window - reserveOf(settings, window, "auto");
   /** Of the last part; what is before it has been read. */
@@ -34,7 +35,7 @@ export function createParts(
   async function findEnd(front: readonly Item[]): Promise<number> {
     const rest = items.slice(start);
     if (surelyFits(front.concat(rest), fixed, room)) return items.length;
-    const countText = await tokenCounter();
+    const countText = await readCount();
     const left = room - countItems(front, fixed, countText);
     // Before anyone pays for the first of too many parts.
     if (countItems(rest, [], countText) > left * (maxParts - count)) throw tooManyParts(itemsParam);
@@ -60,7 +61,7 @@ export function createParts(
     },
     async shorten(refusal) {
       if (!isTooLong(refusal) || end === ends.find((each) => each > start)) throw refusal;
-      const refused = countItems(part, fixed, await tokenCounter());
+      const refused = countItems(part, fixed, await readCount());
       const told = roomTold(refusal, settings);
       room = told < refused ? told : Math.floor(refused / 2);
       end = start;

@@ -40,7 +40,7 @@ export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">
 
   return {
     begin({ items: all, settings, model }, conversation, onAsked) {
-      const readCount = makeOnce(async () => remember(await tokenCounter()));
+      const readCount = createSteadyCounter(tokenCounter);
       const keyOf = (adapter: string) => JSON.stringify([conversation, adapter, model]);
       /** By the adapter that is asked now. */
       let refusals = 0;
@@ -109,7 +109,11 @@ export function roomTold({ contextWindow }: GatewayError, settings: Settings): n
 
 type Count = (text: string) => number;
 
-/** An estimate may differ the next time; what is shorter must have fewer tokens, or it would be asked without end. */
+/** Counts a text always alike. Otherwise what is shorter might have more tokens, and be asked without end. */
+export function createSteadyCounter(tokenCounter: FitParts["tokenCounter"]): () => Promise<Count> {
+  return makeOnce(async () => remember(await tokenCounter()));
+}
+
 function remember(count: Count): Count {
   const counted = new Map<string, number>();
   return (text) => {
