@@ -304,6 +304,13 @@ suite("a conversation that is too long to be compacted at once", () => {
     await assert.rejects(talk({ items: [user("x".repeat(5_000))], compacts: true }), { message: "Too long." });
     assert.equal(turns.length, 1);
   });
+
+  test("is refused unread, if a single message is longer than the window that is known", async () => {
+    const { talk, turns } = createScene([say("The end of it.")], { contextWindow: () => 4_000 });
+    const refused = talk({ items: [user("x".repeat(5_000))], compacts: true });
+    await assert.rejects(refused, { code: "context_length_exceeded", param: "input" });
+    assert.equal(turns.length, 0);
+  });
 });
 
 suite("the token count of a request", () => {

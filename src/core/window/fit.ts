@@ -61,10 +61,10 @@ export function fixedTexts({ instructions, tools, format }: Settings): readonly 
   return texts;
 }
 
-function tooLong(tokens: number, ask: Ask<Item>, remedy: string): GatewayError {
+export function tooLong(tokens: number, { itemsParam }: Pick<Ask, "itemsParam">, remedy: string): GatewayError {
   return new GatewayError(
     "context_length_exceeded",
     `This conversation does not fit into the model's context window of ${tokens} tokens. ${remedy}`,
-    { param: ask.itemsParam },
+    { param: itemsParam },
   );
 }

@@ -2,7 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import { isSteering, type Item } from "../item.ts";
 import type { Turn } from "../turn.ts";
-import { fixedTexts, type FitParts, reserveOf } from "./fit.ts";
+import { fixedTexts, type FitParts, reserveOf, tooLong } from "./fit.ts";
 import { createSteadyCounter, isTooLong, roomTold } from "./shorten.ts";
 import { countItems, findCuts, surelyFits } from "./window.ts";
 
@@ -36,7 +36,8 @@ export function createParts(
     const rest = items.slice(start);
     if (surelyFits(front.concat(rest), fixed, room)) return items.length;
     const countText = await readCount();
-    const left = room - countItems(front, fixed, countText);
+    const taken = countItems(front, fixed, countText);
+    const left = room - taken;
     // Before anyone pays for the first of too many parts.
     if (countItems(rest, [], countText) > left * (maxParts - count)) throw tooManyParts(itemsParam);
     let last = start;
@@ -44,6 +45,9 @@ export function createParts(
     for (const next of ends) {
       tokens += countItems(items.slice(last, next), [], countText);
       if (tokens > left && last > start) break;
+      // Some servers would drop its beginning without a word.
+      if (tokens > window - taken)
+        throw tooLong(window, { itemsParam }, "A single message of it is too long: send less.");
       last = Math.max(last, next);
     }
     return last;
