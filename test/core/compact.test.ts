@@ -311,6 +311,11 @@ suite("a conversation that is too long to be compacted at once", () => {
     await assert.rejects(refused, { code: "context_length_exceeded", param: "input" });
     assert.equal(turns.length, 0);
   });
+
+  test("is refused as the model says, if the answer leaves no room for any part", async () => {
+    const { talk } = createScene(taking(4_000, { tokens: 4_000, answer: 4_000 }));
+    await assert.rejects(talk({ items: long(5), compacts: true }), { message: "Too long." });
+  });
 });
 
 suite("the token count of a request", () => {

@@ -64,9 +64,10 @@ export function createParts(
       return part;
     },
     async shorten(refusal) {
-      if (!isTooLong(refusal) || end === ends.find((each) => each > start)) throw refusal;
-      const refused = countItems(part, fixed, await readCount());
+      if (!isTooLong(refusal)) throw refusal;
       const told = roomTold(refusal, settings);
+      if (told <= 0 || end === ends.find((each) => each > start)) throw refusal;
+      const refused = countItems(part, fixed, await readCount());
       room = told < refused ? told : Math.floor(refused / 2);
       end = start;
       count -= 1;
