@@ -50,13 +50,24 @@ export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">
         return fitWindow(all, fixedTexts(settings), { tokens, reserve }, await readCount());
       }
 
+      /** What the newest message needs; undefined: that is all there is. */
+      async function findLeast(items: readonly Item[]) {
+        const tokens = await countTokens(items);
+        // Less than there is, and all of it reserved, leaves only what must stay.
+        return fitWindow(items, fixedTexts(settings), { tokens: tokens - 1, reserve: tokens }, await readCount());
+      }
+
+      async function countTokens(items: readonly Item[]): Promise<number> {
+        return countItems(items, fixedTexts(settings), await readCount());
+      }
+
       return {
         async itemsFor(adapter, window = Infinity) {
           const learnt = windows.size === 0 ? undefined : windows.get(keyOf(adapter));
           const tokens = Math.min(window, learnt ?? Infinity);
           const mayExceed = tokens < Infinity && !surelyFits(all, fixedTexts(settings), tokens - reserveIn(tokens));
-          // Tokens are estimates, so a newest message that is longer may be taken all the same.
-          const items = (mayExceed ? await fit(tokens) : undefined) ?? all;
+          // Tokens are estimates, so a newest message that is longer may be taken all the same, by itself.
+          const items = mayExceed ? ((await fit(tokens)) ?? (await findLeast(all)) ?? all) : all;
           refusals = 0;
           onAsked(items);
           return items;
@@ -66,11 +77,8 @@ export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">
           const room = roomTold(refusal, settings);
           // The answer alone is to be too long.
           if (room <= 0) return undefined;
-          const count = await readCount();
-          const fixed = fixedTexts(settings);
-          const refused = countItems(items, fixed, count);
-          // Less than was refused, and all of it reserved, leaves only what must stay.
-          const least = fitWindow(items, fixed, { tokens: refused - 1, reserve: refused }, count);
+          const refused = await countTokens(items);
+          const least = await findLeast(items);
           // If not even that is accepted, the conversation is not the cause.
           if (least === undefined) {
             windows.delete(keyOf(adapter));
@@ -80,7 +88,7 @@ export function createShortener({ tokenCounter }: Pick<FitParts, "tokenCounter">
           const { contextWindow: told } = refusal;
           // If our count agrees with what the server says, that holds: a shorter answer may leave more room next time.
           windows.set(keyOf(adapter), told !== undefined && room < refused ? told.tokens : refused);
-          const needed = countItems(least, fixed, count);
+          const needed = await countTokens(least);
           const share = ++refusals > maxHalvings ? 0 : Math.floor((refused - needed) / 2);
           const less = (await (room < refused ? fit(room, 0) : fit(needed + share))) ?? least;
           onAsked(less);
