@@ -65,6 +65,16 @@ suite("a model that finds a conversation too long is not asked without end", () 
   });
 });
 
+test("what an adapter has found too long is known of that adapter alone", async () => {
+  const turn = { id: "resp_1", model: "m", items: said(9), settings: { tools: [] }, stream: false };
+  const shortener = createShortener({ tokenCounter: async () => countText });
+  const first = shortener.begin(turn, "conv_1", () => {});
+  await first.lessThan(await first.itemsFor("a", undefined), "a", toRefusal(undefined));
+  const next = shortener.begin(turn, "conv_1", () => {});
+  assert.ok((await next.itemsFor("a", undefined)).length < 9);
+  assert.equal((await next.itemsFor("b", undefined)).length, 9);
+});
+
 suite("a model whose server says how much it takes", () => {
   const tokens = 4_000;
 

@@ -51,11 +51,8 @@ test("a fallback that finds a session too long is asked again by itself, and sho
   assert.match(headers.get("x-portico-context") ?? "", /^\d items, \d left out$/);
   assert.equal(large.received.length, 3 + 3);
   assert.ok(small.received.length > 1);
-  const asked = small.received.length;
-  await ask(address);
-  assert.equal(small.received.length, asked + 1, "it is known what the fallback takes");
   large.script = takes(10_000);
-  assert.equal((await ask(address)).headers.get("x-portico-context"), "11 items");
+  assert.equal((await ask(address)).headers.get("x-portico-context"), "9 items");
 });
 
 test("a session loses no more than the answer that a request allows needs, and nothing if that alone is too long", async (context) => {
