@@ -251,6 +251,21 @@ suite("a conversation that is too long to be compacted at once", () => {
     assert.equal(answer.usage?.inputTokens, parts.length * usage.inputTokens, "what it has cost is the sum");
   });
 
+  test("has cost what each part has, even if not each reports all of it", async () => {
+    let parts = 0;
+    const { talk } = createScene(
+      async function* () {
+        parts += 1;
+        yield say("Summary.");
+        yield [{ type: "usage", usage: { ...usage, cacheWriteTokens: parts === 1 ? 7 : undefined } }];
+      },
+      { contextWindow: () => 4_000 },
+    );
+    const { answer } = await talk({ items: long(5), compacts: true });
+    assert.ok(parts > 1);
+    assert.deepEqual([answer.usage?.outputTokens, answer.usage?.cacheWriteTokens], [parts * usage.outputTokens, 7]);
+  });
+
   test("is read in parts of the size that the model takes, by its server's word or its configuration", async () => {
     const told = createScene(taking(4_000, { tokens: 4_000 }));
     await told.talk({ items: long(5), compacts: true });

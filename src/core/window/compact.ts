@@ -68,7 +68,8 @@ function addUsage(before: Usage | undefined, usage: Usage): Usage {
   return {
     inputTokens: before.inputTokens + usage.inputTokens,
     cachedTokens: before.cachedTokens + usage.cachedTokens,
-    cacheWriteTokens: cacheWriteTokens === undefined ? undefined : (before.cacheWriteTokens ?? 0) + cacheWriteTokens,
+    cacheWriteTokens:
+      cacheWriteTokens === undefined ? before.cacheWriteTokens : (before.cacheWriteTokens ?? 0) + cacheWriteTokens,
     outputTokens: before.outputTokens + usage.outputTokens,
     reasoningTokens: before.reasoningTokens + usage.reasoningTokens,
   };
