@@ -331,6 +331,13 @@ test("Ctrl-C during an answer drops the lines typed ahead, too.", async () => {
   );
 });
 
+test("What Ctrl-C has dropped is no part of what is typed before the answer has stopped.", async () => {
+  assert.deepEqual(await type(["wait\r", "you said wait"], ["half", "half"], ["\x03five\r", "you said five\n"]), [
+    "wait",
+    "five",
+  ]);
+});
+
 test("A line typed ahead is shown again above its answer.", async () => {
   const first = Promise.withResolvers<void>();
   const { keys, failures, seen } = begin(

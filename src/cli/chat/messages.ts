@@ -41,8 +41,6 @@ export function readTyped(
   let begun: string[] = [];
   let isInner = false;
   let isPrompting = false;
-  /** The line being typed is to be erased with the next prompt. */
-  let isDropped = false;
   let isOpen = true;
   let wake: (() => void) | undefined;
 
@@ -90,12 +88,6 @@ export function readTyped(
     }
   }
 
-  function eraseLine(): void {
-    lines.write(null, { ctrl: true, name: "e" });
-    lines.write(null, { ctrl: true, name: "u" });
-    isDropped = false;
-  }
-
   return {
     prompt() {
       const [next] = complete;
@@ -103,7 +95,6 @@ export function readTyped(
       if (next !== undefined) output.write(`${usualPrompt}${toPlain(next)}\n`);
       else if (isOpen) {
         isPrompting = true;
-        if (isDropped) eraseLine();
         lines.prompt(true);
       }
     },
@@ -111,9 +102,8 @@ export function readTyped(
       const isAny = complete.length + begun.length > 0 || lines.line !== "";
       complete.length = 0;
       restart();
-      // Erasing it now could erase a part of the answer.
-      if (isPrompting) eraseLine();
-      else isDropped = true;
+      // Only the next prompt takes it off the screen: readline would erase it at once, and maybe a part of the answer.
+      Object.assign(lines, { line: "", cursor: 0 });
       return isAny;
     },
     get isOpen() {
