@@ -338,6 +338,13 @@ test("What Ctrl-C has dropped is no part of what is typed before the answer has 
   ]);
 });
 
+test("Keys behind the one that quits are ignored.", async () => {
+  const { keys, failures, seen } = begin(repeat, { isInteractive: true });
+  await seen("> ");
+  keys.write("\x04\x1b\r");
+  assert.equal(await failures, 0);
+});
+
 test("A line typed ahead is shown again above its answer.", async () => {
   const first = Promise.withResolvers<void>();
   const { keys, failures, seen } = begin(

@@ -44,13 +44,14 @@ export function readTyped(
   let isOpen = true;
   let wake: (() => void) | undefined;
 
-  input.on("keypress", (_text: unknown, { name, meta }: Key) => {
+  function press(_text: unknown, { name, meta }: Key): void {
     if (name === "paste-start" || name === "paste-end") isInner = name === "paste-start";
     if (name !== "return" || meta !== true) return;
     isInner = true;
     lines.write(null, { name: "return" });
     isInner = false;
-  });
+  }
+  input.on("keypress", press);
   lines.on("line", (line) => {
     begun.push(line);
     if (isInner) {
@@ -71,6 +72,8 @@ export function readTyped(
   });
   lines.once("close", () => {
     isOpen = false;
+    // Keys that came with the one that closed it.
+    input.off("keypress", press);
     wake?.();
   });
 
