@@ -73,6 +73,7 @@ export const chat: Command = {
         input: terminal.input,
         output: terminal.output,
         isInteractive,
+        isSimple,
         complain: (line: string) => terminal.complain(line),
         session,
         model,

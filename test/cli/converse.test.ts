@@ -5,7 +5,7 @@ import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { converse } from "../../src/cli/chat/converse.ts";
+import { type Conversation, converse } from "../../src/cli/chat/converse.ts";
 import type { ChatBackend, Question } from "../../src/cli/chat/backend.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError, toGatewayError } from "../../src/core/errors.ts";
@@ -41,7 +41,9 @@ interface Talk {
   seen(part: string): Promise<void>;
 }
 
-function begin(say: Say, more: { isInteractive?: boolean; showsHistory?: boolean; showsWaiting?: boolean } = {}): Talk {
+type More = Partial<Pick<Conversation, "isInteractive" | "isSimple" | "showsHistory" | "showsWaiting">>;
+
+function begin(say: Say, more: More = {}): Talk {
   const keys = new PassThrough();
   const output = new PassThrough();
   const complaints: string[] = [];
@@ -336,6 +338,22 @@ test("What Ctrl-C has dropped is no part of what is typed before the answer has 
     "wait",
     "five",
   ]);
+});
+
+test("At a terminal that can erase nothing, Ctrl-C clears what is typed, and Alt-Enter is Enter.", async (context) => {
+  // Where readline finds it.
+  const { TERM } = process.env;
+  process.env["TERM"] = "dumb";
+  context.after(() => (TERM === undefined ? delete process.env["TERM"] : (process.env["TERM"] = TERM)));
+  const { keys, failures, seen } = begin(repeat, { isInteractive: true, isSimple: true });
+  keys.write("half");
+  await seen("> half");
+  keys.write("\x03one\x1b\r");
+  await seen("half\n> one\r\nyou said one\n> ");
+  keys.write("two\r");
+  await seen("you said two\n> ");
+  keys.write("\x03");
+  assert.equal(await failures, 0);
 });
 
 test("Keys behind the one that quits are ignored.", async () => {

@@ -1,11 +1,10 @@
 /** A conversation, message by message: typed or piped input goes in, the answer streams out. */
 import { randomBytes } from "node:crypto";
 import type { ChatBackend } from "./backend.ts";
-import { readPiped, readTyped } from "./messages.ts";
+import { type TerminalStreams, readPiped, readTyped } from "./messages.ts";
 import { createTalk, type TalkOptions } from "./talk.ts";
 
-export interface Conversation extends TalkOptions {
-  readonly input: NodeJS.ReadableStream;
+export interface Conversation extends TalkOptions, TerminalStreams {
   /** A person is there, who is prompted and may stop an answer. */
   readonly isInteractive: boolean;
   /** Ends the conversation at once. */
@@ -17,7 +16,7 @@ export async function converse(backend: ChatBackend, conversation: Conversation)
   const { input, output, isInteractive, stopped, complain } = conversation;
   if (stopped.aborted) return 0;
   const talk = createTalk(backend, conversation);
-  const messages = isInteractive ? readTyped(input, output, interrupt) : readPiped(input);
+  const messages = isInteractive ? readTyped(conversation, interrupt) : readPiped(input);
   let failures = 0;
 
   function stop(): void {

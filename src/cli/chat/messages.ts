@@ -30,12 +30,16 @@ export function readPiped(input: NodeJS.ReadableStream): Messages {
 const usualPrompt = "> ";
 const innerPrompt = "... ";
 
+/** Where messages are typed and answers are shown. */
+export interface TerminalStreams {
+  readonly input: NodeJS.ReadableStream;
+  readonly output: NodeJS.WritableStream;
+  /** The terminal knows no escape sequences: nothing can be erased there, and no paste is marked. */
+  readonly isSimple?: boolean;
+}
+
 /** Enter completes a message; a line that ends within a paste, or with Alt-Enter, is a part of it. */
-export function readTyped(
-  input: NodeJS.ReadableStream,
-  output: NodeJS.WritableStream,
-  interrupted: () => void,
-): Messages {
+export function readTyped({ input, output, isSimple = false }: TerminalStreams, interrupted: () => void): Messages {
   const lines = createInterface({ input, output, terminal: true, prompt: usualPrompt });
   const complete: string[] = [];
   let begun: string[] = [];
@@ -46,7 +50,8 @@ export function readTyped(
 
   function press(_text: unknown, { name, meta }: Key): void {
     if (name === "paste-start" || name === "paste-end") isInner = name === "paste-start";
-    if (name !== "return" || meta !== true) return;
+    // At a simple terminal readline has taken it for Enter.
+    if (name !== "return" || meta !== true || isSimple) return;
     isInner = true;
     lines.write(null, { name: "return" });
     isInner = false;
@@ -67,7 +72,7 @@ export function readTyped(
   lines.on("SIGINT", interrupted);
   lines.on("SIGCONT", () => {
     // The shell has changed it, and readline has paused.
-    output.write(pasteMarks.on);
+    if (!isSimple) output.write(pasteMarks.on);
     lines.resume();
   });
   lines.once("close", () => {
@@ -107,6 +112,7 @@ export function readTyped(
       restart();
       // Only the next prompt takes it off the screen: readline would erase it at once, and maybe a part of the answer.
       Object.assign(lines, { line: "", cursor: 0 });
+      if (isAny && isPrompting && isSimple) output.write("\n");
       return isAny;
     },
     get isOpen() {
