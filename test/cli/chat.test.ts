@@ -119,9 +119,9 @@ test("At a terminal, a session that is continued shows what was said last, short
   const [header, ...none] = (await chatAt(folder, "/exit\r")).complaints;
   assert.match(header!, /^Session terminal, in this process/);
   assert.deepEqual(none, []);
-  await chat(folder, `  ${"so ".repeat(30)}long\n`);
+  await chat(folder, `  ${"so ".repeat(19)}so😀 long\n`);
   await chat(folder, "Hello\n", "--session", "other");
-  const shown = `${"so ".repeat(20)}…`;
+  const shown = `${"so ".repeat(19)}so…`;
   assert.deepEqual((await chatAt(folder, "/exit\r")).complaints, [
     header,
     `It continues after "${shown}", answered "${shown}".`,

@@ -35,7 +35,8 @@ function lastOf(items: readonly Item[]): string {
   const item = items.findLast(({ type }) => type === "message") ?? items.at(-1);
   const [, text = ""] = item === undefined ? [] : describeItem(item);
   const line = toPlain(text.replaceAll(/\s+/g, " ").trim());
-  return line.length > maxShown ? `${line.slice(0, maxShown)}…` : line;
+  // No half characters.
+  return line.length > maxShown ? `${line.slice(0, maxShown).replace(/[\uD800-\uDBFF]$/, "")}…` : line;
 }
 
 const maxShown = 60;
