@@ -47,7 +47,7 @@ export const chat: Command = {
   async run({ options, positionals }, terminal) {
     const session = readSession(options["session"] ?? usualSession);
     const loaded = await readSettings(options, terminal);
-    const message = await readMessage(positionals[0], terminal);
+    const message = await readMessage(positionals[0], terminal, loaded.config.http.limits.maxBodyBytes);
     const naming = toNaming(loaded.config.sessions.hints);
     const isTerminal = terminal.output.isTTY === true;
     const isInteractive = message === undefined && terminal.isInteractive && isTerminal;
@@ -93,12 +93,29 @@ export const chat: Command = {
 };
 
 /** The message of the command line, followed by what is piped; undefined if the command line has none. */
-async function readMessage(given: string | undefined, terminal: Terminal): Promise<string | undefined> {
+async function readMessage(
+  given: string | undefined,
+  terminal: Terminal,
+  maxBytes: number,
+): Promise<string | undefined> {
   if (given === undefined) return undefined;
-  const piped = terminal.isInteractive ? "" : await text(terminal.input);
+  const piped = terminal.isInteractive ? "" : await text(readUpTo(maxBytes, terminal.input));
   const parts = [given, piped].filter((part) => part.trim() !== "");
   if (parts.length === 0) throw new UsageError("The message is empty.");
   return parts.join("\n\n");
+}
+
+/** What no gateway takes is not read to its end, which it may not have. */
+async function* readUpTo(maxBytes: number, input: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let size = 0;
+  for await (const chunk of input) {
+    size += chunk.length;
+    if (size > maxBytes) {
+      const most = `${maxBytes} bytes, the most that a request may have (gateway.http.limits.max_body_bytes)`;
+      throw new CommandError(`Standard input has more than ${most}. Send less.`);
+    }
+    yield chunk;
+  }
 }
 
 /** Until the process ends, however it does: a shell would not expect them. */

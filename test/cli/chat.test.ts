@@ -106,6 +106,15 @@ test("A message on the command line is answered alone, with what is piped, and i
   assert.deepEqual([empty.code, empty.stderr], [2, "The message is empty.\n"]);
 });
 
+test("More piped input than a gateway takes is not read to its end.", async (context) => {
+  const folder = makeFolder(context);
+  writeConfig(folder, toConfig({}, { limits: { max_body_bytes: 1_024 } }));
+  assert.equal((await chat(folder, "a".repeat(1_024), "Explain")).code, 0);
+  const { code, stderr } = await chat(folder, "a".repeat(1_025), "Explain");
+  assert.equal(code, 1);
+  assert.match(stderr, /^Standard input has more than 1024 bytes, the most that a request may have/);
+});
+
 test("A terminal marks what is pasted until the process ends; a simple one is not asked to.", async (context) => {
   const folder = makeFolder(context);
   writeConfig(folder, toConfig());
