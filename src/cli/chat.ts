@@ -42,7 +42,7 @@ export const chat: Command = {
     "NAME is what other clients send as X-Session-Id: they continue the same conversation, and this continues theirs.",
     "",
     "Enter sends a message; what is pasted is one, and Alt-Enter begins another line of it. `/new` begins another conversation, `/exit` or Ctrl-D quits, Ctrl-C stops an answer or clears what was typed, `/help` lists these. Other lines that begin with `/` and a word are not sent; begin them with a blank.",
-    'With MESSAGE it answers only that, followed by all of the piped input, if any: `portico chat "Explain this." < notes.txt`. Without, piped input is answered line by line. Exits with 1 if an answer failed.',
+    'With MESSAGE it answers only that, followed by all of the piped input, if any: `portico chat "Explain this." < notes.txt`. Without, piped input is answered line by line. Exits with 1 if an answer failed, or a line was not sent.',
   ],
   async run({ options, positionals }, terminal) {
     const session = readSession(options["session"] ?? usualSession);
