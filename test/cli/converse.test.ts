@@ -24,7 +24,7 @@ function createBackend(say: Say): ChatBackend {
         end() {},
         now: () => new Date(),
       });
-      return { history: undefined, events };
+      return { history: undefined, sessionId: undefined, events };
     },
     async close() {},
   };
@@ -193,6 +193,34 @@ test("Tool calls and refusals are printed, reasoning is not, and a cut-off answe
   });
   assert.equal(written, 'Looking.\n[calls search {"for": "shade"}]\nNo.\n');
   assert.deepEqual(complaints, ["[the answer was cut short: length]"]);
+});
+
+test("A session that is deleted meanwhile begins anew, without what was said before.", async () => {
+  const input = new PassThrough();
+  const [asked, complaints]: [Question[], string[]] = [[], []];
+  const places = [
+    { history: "new", sessionId: "sess_1" },
+    { history: "new", sessionId: "sess_2" },
+    { history: "continued", sessionId: "sess_2" },
+  ];
+  const backend = createBackend(repeat);
+  const placing: ChatBackend = {
+    ...backend,
+    async ask(question, signal) {
+      const place = places[asked.push(question) - 1]!;
+      return { ...(await backend.ask(question, signal)), ...place };
+    },
+  };
+  const complain = (line: string) => void complaints.push(line);
+  const talk = { input, output: new PassThrough(), isInteractive: false, complain };
+  const stopped = new AbortController().signal;
+  input.end("one\ntwo\nthree\n");
+  await converse(placing, { ...talk, session: "s", model: "m", showsHistory: false, stopped });
+  assert.deepEqual(
+    asked.map(({ messages }) => messages.map(({ content }) => content)),
+    [["one"], ["two"], ["three"]],
+  );
+  assert.deepEqual(complaints, ["[the session is gone: this begins it anew, without what was said before]"]);
 });
 
 test("A terminal shows a sign until the first word, or the failure.", async () => {

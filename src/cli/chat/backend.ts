@@ -12,6 +12,8 @@ export interface ChatBackend {
 interface ChatReply {
   /** What the gateway made of the question, as in `x-portico-history`; undefined if it does not say. */
   readonly history: string | undefined;
+  /** As in `x-portico-session`. */
+  readonly sessionId: string | undefined;
   /** Returning from them cancels the turn, even if none was read. */
   readonly events: Events;
 }

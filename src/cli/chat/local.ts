@@ -29,7 +29,7 @@ export async function openLocal(config: Config, naming: Hint | undefined): Promi
         },
         { turnId: newId("resp"), owner: unnamedOwner, ...toHint(naming, session), signal },
       );
-      return { history: about.history, events };
+      return { history: about.history, sessionId: about.session, events };
     },
     close: () => portico.close(),
   };

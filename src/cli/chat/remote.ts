@@ -94,7 +94,11 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Chat
         now: () => new Date(),
       });
       const leave = () => response.leave();
-      return { history: headerOf(response, "x-portico-history"), events: leaveOnReturn(events, leave) };
+      return {
+        history: headerOf(response, "x-portico-history"),
+        sessionId: headerOf(response, "x-portico-session"),
+        events: leaveOnReturn(events, leave),
+      };
     },
     close: () => upstream.close(),
   };

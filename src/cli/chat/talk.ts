@@ -34,6 +34,8 @@ export function createTalk(backend: ChatBackend, options: TalkOptions): Talk {
   let answering: AbortController | undefined;
   let { session, showsHistory } = options;
   let said: readonly Said[] = [];
+  /** The id of the session where that was said. */
+  let saidIn: string | undefined;
 
   /** Asks again with what was said here, if the gateway does not continue it by itself. */
   async function ask(content: string, signal: AbortSignal): Promise<Events> {
@@ -41,12 +43,20 @@ export function createTalk(backend: ChatBackend, options: TalkOptions): Talk {
       const messages: readonly Said[] = [...(showsHistory ? said : []), { role: "user", content }];
       return { messages, session, model };
     };
-    const { history, events } = await backend.ask(question(), signal);
+    const { history, sessionId, events } = await backend.ask(question(), signal);
+    const isGone = sessionId !== saidIn;
+    saidIn = sessionId;
     const isAlone = history === "new" || history === "stateless";
     if (!isAlone || showsHistory || said.length === 0) return events;
+    await writer.end();
+    if (isGone) {
+      // What was deleted stays so; and a session that is begun with a history counts as one whose clients resend it.
+      said = [];
+      complain("[the session is gone: this begins it anew, without what was said before]");
+      return events;
+    }
     await events.return();
     showsHistory = true;
-    await writer.end();
     complain("[the gateway does not continue this by itself: from now on, all that was said here is sent along]");
     return (await backend.ask(question(), signal)).events;
   }
