@@ -156,10 +156,10 @@ async function openBackend(
     const earlier = url === undefined ? await remind(named?.owner ?? unnamedOwner) : undefined;
     return { backend, where: `at ${address}`, alwaysResends: named?.alwaysResends ?? alwaysResends, earlier };
   }
-  const earlier = await remind(unnamedOwner);
   const { openLocal } = await import("./chat/local.ts");
   try {
-    return { backend: await openLocal(config, naming), where: "in this process", alwaysResends, earlier };
+    const backend = await openLocal(config, naming);
+    return { backend, where: "in this process", alwaysResends, earlier: await remind(unnamedOwner) };
   } catch (thrown) {
     const isTaken = thrown instanceof GatewayError && thrown.code === "store_unavailable";
     const remedy = "If that is a gateway listening elsewhere, talk to it with --url.";

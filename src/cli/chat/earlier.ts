@@ -19,7 +19,7 @@ export async function readEarlier(url: string, owner: string, hint: string): Pro
       await store.close();
     }
   } catch {
-    // Only a reminder: a store that a gateway cannot use either is reported when that opens it.
+    // Only a reminder: a store that a gateway cannot use either is reported by that.
     return undefined;
   }
 }
