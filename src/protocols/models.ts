@@ -17,13 +17,25 @@ export function toModelList(ids: readonly string[], since: Date): unknown {
  */
 export function* namedModels({ model, settings, items, itemsParam }: Ask): Generator<NamedModel, void, void> {
   yield ["model", model];
-  for (const field of ["models", "fallbacks", "tools"]) yield* modelsInList(settings.native?.fields[field], field);
+  const { models, fallbacks, tools } = settings.native?.fields ?? {};
+  yield* modelsInList(models, "models");
+  yield* modelsInFallbacks(fallbacks);
+  yield* modelsInList(tools, "tools");
   yield* modelsInItems(items, itemsParam);
+}
+
+/** Some servers also accept lists by the model that they stand in for: `[{ "small": ["large"] }]`. */
+function* modelsInFallbacks(fallbacks: unknown): Generator<NamedModel, void, void> {
+  yield* modelsInList(fallbacks, "fallbacks");
+  for (const [index, entry] of listOf(fallbacks).entries()) {
+    if (!isObject(entry)) continue;
+    for (const [name, list] of Object.entries(entry)) yield* modelsInList(list, `fallbacks[${index}].${name}`);
+  }
 }
 
 /** The entries are names, or objects with a `model`. */
 function* modelsInList(list: unknown, param: string): Generator<NamedModel, void, void> {
-  for (const [index, entry] of (Array.isArray(list) ? list : []).entries()) {
+  for (const [index, entry] of listOf(list).entries()) {
     if (typeof entry === "string") yield [`${param}[${index}]`, entry];
     else if (isObject(entry) && typeof entry["model"] === "string") yield [`${param}[${index}].model`, entry["model"]];
   }
@@ -41,3 +53,7 @@ export function* modelsInItems(items: Ask["items"], param: string): Generator<Na
 }
 
 export type NamedModel = readonly [path: string, model: string];
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
