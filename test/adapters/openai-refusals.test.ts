@@ -82,6 +82,7 @@ suite("a conversation that is too long has the code that clients know", () => {
       `${long}, however you requested 9000 tokens (1000 in your prompt; 8000 for the completion).`,
       `${long}. However, you requested about 9000 tokens (1000 of text input, 8000 in the output).`,
       `'max_tokens' or 'max_completion_tokens' is too large: 8000. ${long} and your request has 1000 input tokens (8000 > 8192 - 1000).`,
+      "Requested token count exceeds the model's maximum context length of 8192 tokens. You requested a total of 9000 tokens: 1000 tokens from the input messages and 8000 tokens for the completion.",
       "You passed 1000 input tokens and requested 8000 output tokens. However, the model's context length is only 8192 tokens, resulting in a maximum input length of 192 tokens.",
       "input length and `max_tokens` exceed context limit: 1000 + 8000 > 8192, decrease input length or `max_tokens`",
     ])

@@ -196,7 +196,7 @@ const windowSizes: readonly RegExp[] = [
 
 /** What a request allows for the answer, in the same refusals. */
 const answerSizes: readonly RegExp[] = [
-  /\b([1-9]\d{0,8}) (?:in|for) the (?:completion|output)\b/i,
+  /\b([1-9]\d{0,8}) (?:tokens )?(?:in|for) the (?:completion|output)\b/i,
   /\b([1-9]\d{0,8}) output tokens\b/i,
   /tokens'? is too large: ([1-9]\d{0,8})\b/i,
   / \+ ([1-9]\d{0,8}) > /,
