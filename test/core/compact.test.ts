@@ -314,6 +314,14 @@ suite("a conversation that is too long to be compacted at once", () => {
     assert.equal(turns.length, 1);
   });
 
+  test("is read step by step, if its instructions leave less than the usual room for an answer", async () => {
+    const { talk, turns } = createScene(taking(4_000), { contextWindow: () => 4_000 });
+    const settings = { tools: [], instructions: "x".repeat(2_500) };
+    const items: Item[] = [user("x".repeat(200)), { type: "message", role: "assistant", content: "x".repeat(200) }];
+    await talk({ items, settings, compacts: true });
+    assert.equal(turns.length, 2);
+  });
+
   test("is refused as the model says, if a single message is too long", async () => {
     const { talk, turns } = createScene(taking(4_000));
     await assert.rejects(talk({ items: [user("x".repeat(5_000))], compacts: true }), { message: "Too long." });

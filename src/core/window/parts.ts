@@ -38,8 +38,10 @@ export function createParts(
     const countText = await readCount();
     const taken = countItems(front, fixed, countText);
     const left = room - taken;
+    const steps = ends.filter((each) => each > start).length;
+    const most = maxParts - count;
     // Before anyone pays for the first of too many parts.
-    if (countItems(rest, [], countText) > left * (maxParts - count)) throw tooManyParts(itemsParam);
+    if (steps > most && countItems(rest, [], countText) > left * most) throw tooManyParts(itemsParam);
     let last = start;
     let tokens = 0;
     for (const next of ends) {
