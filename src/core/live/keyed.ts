@@ -81,7 +81,7 @@ export function createKeyed(parts: KeyedParts): Keyed {
     const found = await findAnswer(ask, owner, key);
     if (found !== undefined) return found;
     live.atEnd(caller.stay?.());
-    const resolved = await resolve(ask, { owner, signal });
+    const resolved = await resolve(ask, { ...caller, signal });
     const early = ask.background === true ? await describeUnplaced(parts, resolved, caller) : undefined;
     if (early !== undefined) liveTurns.toBackground(live);
     else if (isOnlyInMemory(ask) || store.peers === undefined) {
