@@ -19,7 +19,7 @@ export function createConsole() {
         'The console is disabled. The operator can enable it with "gateway.http.console": true.',
       );
     }
-    const { "*": name = page } = request.params as { readonly "*"?: string };
+    const { rest: name = page } = request.params as { readonly rest?: string };
     // The page's links start one level up, so that a proxy may serve it under a path of its own.
     if (name === "") return reply.code(308).header("location", "../console").send();
     const file = (await reading()).get(name);

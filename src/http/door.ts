@@ -20,7 +20,7 @@ import type { Metrics, MetricSources } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
 import { toPath } from "./paths.ts";
 import { createTakeRequest } from "./rate.ts";
-import { addRoutes, createFindRoute } from "./router.ts";
+import { answerRequests, createFindRoute } from "./router.ts";
 import { toRoutes } from "./routes.ts";
 import { createServer } from "./server.ts";
 import { toRemarkHeaders } from "./send.ts";
@@ -100,7 +100,9 @@ export function createDoor(parts: DoorParts): Door {
 
   async function begin(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     request.terms = terms;
-    request.route = request.routeOptions.config.route ?? findRoute(toPath(request.originalUrl));
+    const found = findRoute(toPath(request.originalUrl));
+    request.route = found?.route;
+    request.params = found?.params;
     // No cache may keep what a token has opened; streams replace this header with their own.
     reply.headers({ "x-request-id": request.id, "cache-control": "no-store" });
     journal.follow(request, reply);
@@ -140,7 +142,7 @@ export function createDoor(parts: DoorParts): Door {
   });
   const cutSilent = watchConnections(app.server, () => terms.limits.maxPipelinedRequests);
   const close = prepareClosing({ app, listener, cutSilent, gateway, turns, arrivals, sockets });
-  addRoutes(app, routes);
+  answerRequests(app);
 
   return {
     listen: () => listener.listen(settings),

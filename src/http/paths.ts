@@ -7,12 +7,15 @@ export function toTarget(url = ""): string {
   return url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?]*\/?/i, "/");
 }
 
-/** The path of a target, decoded; undefined if some `%` in it belongs to no character. */
+/**
+ * The path of a target with its letters decoded; undefined if some `%` in it belongs to no character. Encoded slashes
+ * and percent signs stay so: they belong to a name, which is decoded by itself.
+ */
 export function decodePath(url: string): string | undefined {
   const path = toPath(url);
   if (!path.includes("%")) return path;
   try {
-    return decodeURI(path);
+    return decodeURI(path.replaceAll("%25", "%2525"));
   } catch {
     return undefined;
   }
@@ -20,7 +23,14 @@ export function decodePath(url: string): string | undefined {
 
 /** The path of a target. */
 export function toPath(url: string): string {
-  return toTarget(url).split(/[?#]/, 1)[0] ?? "";
+  const target = toTarget(url);
+  const end = target.search(/[?#]/);
+  return end === -1 ? target : target.slice(0, end);
+}
+
+/** What follows it. */
+export function toQuery(url: string): string {
+  return /[?#].*/s.exec(url)?.[0] ?? "";
 }
 
 /**

@@ -31,7 +31,7 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
   }
 
   async function showModel({ params, token }: FastifyRequest): Promise<unknown> {
-    const { "*": id } = params as { "*": string };
+    const { rest: id } = params as { readonly rest: string };
     if ((await modelsFor(token)).includes(id)) return toModel(id, since);
     throw new GatewayError("not_found", `The model '${id}' is not one of those listed at /v1/models.`, {
       param: "model",

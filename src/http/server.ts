@@ -5,7 +5,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { GatewayError } from "../core/errors.ts";
 import { answerMalformed, answerTunnel } from "./errors.ts";
 import type { Journal } from "./journal.ts";
-import { decodePath, toRouteUrl } from "./paths.ts";
+import { toQuery } from "./paths.ts";
 
 export interface ServerParts {
   readonly headersTimeoutMs: number;
@@ -38,11 +38,10 @@ export function createServer(parts: ServerParts): FastifyInstance {
     requestTimeout: 0, // a body may take long if it keeps moving: readJsonBody checks
     keepAliveTimeout: 75_000, // longer than the idle time of common proxies, so that they close first
     schemaController: { compilersFactory: { buildValidator: compileNothing, buildSerializer: compileNothing } },
-    routerOptions: { maxParamLength: Number.MAX_SAFE_INTEGER }, // Node limits URLs with the headers
     forceCloseConnections: "idle",
     return503OnClosing: false,
-    // One that cannot be decoded leads nowhere, and is refused at admission.
-    rewriteUrl: ({ url = "" }) => (decodePath(url) === undefined ? "/" : toRouteUrl(url)),
+    // It only reads the query: routes are found by a table of their own.
+    rewriteUrl: ({ url = "" }) => `/${toQuery(url)}`,
     genReqId: newRequestId,
     clientErrorHandler: (error, socket) => refuse(socket, (id) => answerMalformed(error, socket, id)),
   });

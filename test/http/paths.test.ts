@@ -5,6 +5,7 @@ import { request as sendRequest } from "node:http";
 import { text as readText } from "node:stream/consumers";
 import { test } from "node:test";
 import { WebSocket } from "ws";
+import { createFindRoute } from "../../src/http/router.ts";
 import { type BoxOptions, createBox, say, toToken, token } from "../scripted.ts";
 
 const deployed = "/openai/deployments/fast/chat/completions?api-version=2024-10-21";
@@ -194,6 +195,31 @@ test("a percent-encoded letter of a path is decoded", async (context) => {
   const body = JSON.stringify({ ...hello, model: "m" });
   assert.equal((await sendTo(address, "/v1/%63hat/completions", "POST", body)).status, 200);
   assert.match((await sendTo(address, "/v1/%63hat/completions", "PUT")).text, /not allowed on \/v1\/chat\/completions/);
+});
+
+test("a parameter is what stands in its place, decoded once; it is neither empty nor longer than its segment", () => {
+  const paths = ["/v1/things", "/v1/things/fixed", "/v1/things/:id", "/v1/things/:id/parts/:part", "/files/*"];
+  const find = createFindRoute(paths.map((path) => ({ path, methods: {}, endpoints: [] })));
+  const cases: readonly (readonly [target: string, path?: string, params?: object])[] = [
+    ["/v1/things", "/v1/things", {}],
+    ["/v1/%74hings/fix%65d", "/v1/things/fixed", {}],
+    ["/v1/things/a%2Fb%2525", "/v1/things/:id", { id: "a/b%25" }],
+    ["/v1/things/fixed/parts/%0A", "/v1/things/:id/parts/:part", { id: "fixed", part: "\n" }],
+    ["/files/", "/files/*", { rest: "" }],
+    ["/files/a%20b/c%2Fd/", "/files/*", { rest: "a b/c/d/" }],
+    ["/v1/things/%ff", "/v1/things/:id", {}],
+    ["/v1/things/"],
+    ["/v1/things%2Ffixed"],
+    ["/v1/things/a/parts"],
+    ["/v1/things/a/parts/b/c"],
+    ["/files"],
+    ["/V1/things"],
+    ["*"],
+  ];
+  for (const [target, path, params] of cases) {
+    const found = find(target);
+    assert.deepEqual([found?.route.path, found?.params], [path, params], target);
+  }
 });
 
 test("an idempotency key that was used for one deployment conflicts with another", async (context) => {
