@@ -74,34 +74,13 @@ export function toSteerFailed(steer: Steer, { message, type, wireCode }: Gateway
   return toLane(JSON.stringify(told), laneName);
 }
 
-/**
- * The events of a voice's text, which is whole server-sent messages; each is JSON text.
- * A connection outlives its responses, and clients take an `error` for the end of one: if `response.failed` followed,
- * they would take it for the answer to their next request, and so on. So the `error` of a failed response is dropped.
- */
+/** The events of a voice's text, which is whole server-sent messages; each is JSON text. */
 export function toFrames(text: string, laneName: string | undefined): readonly string[] {
-  const frames: string[] = [];
-  /** The number of the dropped event, for the one after it: there are no gaps. */
-  let left: string | undefined;
-  for (const message of toMessages(text)) {
-    const event = message.slice(message.indexOf(mark) + mark.length);
-    if (event === "[DONE]") continue;
-    if (event.startsWith(errorEvent)) {
-      left = numberAtEnd.exec(event)?.[0];
-      continue;
-    }
-    const told = left === undefined ? event : event.replace(numberAtEnd, left);
-    frames.push(toLane(told, laneName));
-  }
-  return frames;
+  const events = toMessages(text).map((message) => message.slice(message.indexOf(mark) + mark.length));
+  return events.filter((event) => event !== "[DONE]").map((event) => toLane(event, laneName));
 }
 
 const mark = "data: ";
-
-const errorEvent = '{"type":"error",';
-
-/** Begins only where a number does, or a long one elsewhere in the event would be tried from each of its digits. */
-const numberAtEnd = /(?<!\d)\d+\}$/;
 
 /** A failure outside of any response; the connection stays open. It carries the headers it has over HTTP. */
 export function toErrorFrame(error: GatewayError, laneName?: string, remarks: readonly Remark[] = []): string {

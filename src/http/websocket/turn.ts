@@ -123,8 +123,9 @@ async function answerCreate(turn: FrameTurn, { text, isBinary }: Frame): Promise
   connection.response = { id: about.id, lane: record.lane };
   let say: ((events: readonly Event[]) => string) | undefined;
   for await (const batch of events) {
-    // `about` is complete only with the first word.
-    say ??= voice.stream(about);
+    // `about` is complete only with the first word. A connection outlives its responses, and clients take an `error` for
+    // the end of one: they would take the `response.failed` after it for the answer to their next request, and so on.
+    say ??= voice.stream(about, false);
     if (generates) note(record, batch, record);
     await writer.write(toFrames(say(batch), record.lane));
     record.spoke = true;

@@ -1,5 +1,5 @@
 /** The responses dialect: a create body in, a response object or its event stream out. */
-import type { Protocol } from "../../core/ports.ts";
+import type { Earlier, Protocol } from "../../core/ports.ts";
 import { createVoice, recallVoice, type ResponsesVoice } from "./reply.ts";
 import { readRequest } from "./request.ts";
 import { mayOpenLater, type SealOf } from "./seal.ts";
@@ -7,6 +7,7 @@ import { mayOpenLater, type SealOf } from "./seal.ts";
 /** All routes of the dialect seal what callers carry in the same way. */
 export interface ResponsesProtocol extends Protocol {
   readonly sealOf: SealOf;
+  parse(body: unknown, owner: string, earlier?: Earlier): ReturnType<Protocol["parse"]> & { voice: ResponsesVoice };
   /**
    * The voice of an owner's stored turn, from its memo. `showsSeals`: with sealed reasoning, even if the request did
    * not ask for it.

@@ -1,5 +1,5 @@
 /** Says an answer as a response object: whole, or event by event. */
-import type { OutputItem } from "../../core/event.ts";
+import type { Event, OutputItem } from "../../core/event.ts";
 import type { Pieces } from "../../core/frame/pieces.ts";
 import type { About, Voice } from "../../core/ports.ts";
 import { createResponseWriter } from "./object.ts";
@@ -12,6 +12,8 @@ import { toSections, wantsSummary } from "./summary.ts";
 export interface ResponsesVoice extends Voice {
   /** Its caller asked for a summary of the reasoning. */
   readonly wantsSummary: boolean;
+  /** `saysError`: if the turn fails, there is an `error` before `response.failed`; by default there is. */
+  stream(about: About, saysError?: boolean): (events: readonly Event[]) => string;
 }
 
 export function createVoice(echo: Echo, seal: Seal): ResponsesVoice {
@@ -39,7 +41,7 @@ export function createVoice(echo: Echo, seal: Seal): ResponsesVoice {
       const output = items.map((item, index) => write(about, item, index, "completed"));
       return createResponseWriter(about, echo)(status === "queued" ? "queued" : "in_progress", output);
     },
-    stream: (about) => createSpeaker(about, echo, sealing),
+    stream: (about, saysError) => createSpeaker(about, echo, sealing, saysError),
   };
 }
 

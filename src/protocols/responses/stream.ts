@@ -13,7 +13,12 @@ import { createReasoningSummary, type ReasoningSummary, wantsSummary } from "./s
 type ItemEnd = Extract<Event, { type: "item-end" }>;
 
 /** The returned function makes one write of all events of a batch. */
-export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (events: readonly Event[]) => string {
+export function createSpeaker(
+  about: About,
+  echo: Echo,
+  sealing: Sealing,
+  saysError = true,
+): (events: readonly Event[]) => string {
   const writeResponse = createResponseWriter(about, echo);
   const summarises = wantsSummary(echo);
   const output: string[] = [];
@@ -79,7 +84,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
     const isCancelled = answer.status === "cancelled";
     const error = isCancelled ? new GatewayError("cancelled", "The response was cancelled.") : answer.error;
     const status = isCancelled ? "failed" : answer.status;
-    const said = error === undefined || isCancelled ? "" : sayError(error);
+    const said = error === undefined || isCancelled || !saysError ? "" : sayError(error);
     const body = `"response":${writeResponse({ ...answer, status, error }, output)}`;
     return `${said}${say.event(`response.${status}`, body)}data: [DONE]\n\n`;
   }
