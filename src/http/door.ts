@@ -20,7 +20,7 @@ import type { Metrics, MetricSources } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
 import { toPath } from "./paths.ts";
 import { createTakeRequest } from "./rate.ts";
-import { answerRequests, createFindRoute } from "./router.ts";
+import { answerRequests, createFindRoute, isUpgrade } from "./router.ts";
 import { toRoutes } from "./routes.ts";
 import { createServer } from "./server.ts";
 import { toRemarkHeaders } from "./send.ts";
@@ -127,7 +127,7 @@ export function createDoor(parts: DoorParts): Door {
   const app = createServer({
     headersTimeoutMs,
     newRequestId: () => newId("req"),
-    isUpgrade: sockets.isUpgrade,
+    isUpgrade: (incoming) => terms.webSocket.enabled && isUpgrade(findRoute, incoming),
     fail,
     refused: journal.refuse,
   });

@@ -3,7 +3,7 @@ import type { Protocol } from "../core/ports.ts";
 import { isObject } from "../protocols/fields.ts";
 
 /** A target without its host: clients that take us for a proxy send it, and servers must accept it (RFC 9112, 3.2.2). */
-export function toTarget(url = ""): string {
+export function toTarget(url: string): string {
   return url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?]*\/?/i, "/");
 }
 
@@ -37,7 +37,7 @@ export function toQuery(url: string): string {
  * The URL of the route that a URL leads to: Azure-style clients send `/openai/v1/…` or `/openai/…` for `/v1/…`, or
  * `/openai/deployments/{deployment}/chat/completions`.
  */
-export function toRouteUrl(url: string | undefined): string {
+export function toRouteUrl(url: string): string {
   const target = toTarget(url);
   return target.startsWith("/openai/") ? target.replace(way, "/v1/") : target;
 }

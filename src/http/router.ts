@@ -1,4 +1,5 @@
 /** What a route is, and which one a path leads to; refuses requests that none takes, naming what was probably meant. */
+import type { IncomingMessage } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Endpoint } from "./auth.ts";
@@ -80,6 +81,11 @@ export function requireRoute(find: FindRoute, request: FastifyRequest, reply: Fa
 function findAnswer({ route, method, raw }: FastifyRequest): Answer | undefined {
   if (route?.upgrade !== undefined && asksForWebSocket(raw)) return route.upgrade;
   return route?.methods[method === "HEAD" ? "GET" : method];
+}
+
+/** Whether a request leaves HTTP where its route allows that; any other request to upgrade is ignored. */
+export function isUpgrade(find: FindRoute, incoming: IncomingMessage): boolean {
+  return asksForWebSocket(incoming) && find(toPath(incoming.url ?? ""))?.route.upgrade !== undefined;
 }
 
 /** Whether the route is one of the operator's. */

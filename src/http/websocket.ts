@@ -5,14 +5,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type * as ws from "ws";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Token } from "./auth.ts";
-import { toRouteUrl } from "./paths.ts";
 import type { Terms } from "./terms.ts";
 import { type Connection, openConnection } from "./websocket/connection.ts";
 import { switchedOff } from "./websocket/turn.ts";
 
 export interface WebSockets {
-  /** Whether a request leaves HTTP; any other request to upgrade is ignored. */
-  isUpgrade(incoming: IncomingMessage): boolean;
   /** Hands upgrades to the routes: each passes the same hooks as any request, and is refused like one. */
   install(app: FastifyInstance): void;
   /** Accepts an upgrade, or refuses it with a status, while one can still be sent. */
@@ -54,8 +51,6 @@ export function createWebSockets(current: () => Terms): WebSockets {
   }
 
   return {
-    isUpgrade: (incoming) =>
-      asksForWebSocket(incoming) && current().webSocket.enabled && toRouteUrl(incoming.url).split("?", 1)[0] === path,
     install(app) {
       app.server.on("upgrade", (incoming, _stream, head) => {
         heads.set(incoming, head);

@@ -240,14 +240,14 @@ test("an idempotency key that was used for one deployment conflicts with another
   assert.equal(box.adapter.turns.length, 1);
 });
 
-test("WebSocket connections are accepted at the newer path too", async (context) => {
+test("WebSocket connections are accepted at the newer path too, and however the path is encoded", async (context) => {
   const address = await createBox(context, [say("hello")]).listen();
-  const socket = new WebSocket(`${address.replace("http", "ws")}/openai/v1/responses?api-version=preview`, {
-    headers: { "api-key": token },
-  });
-  context.after(() => socket.terminate());
-  await once(socket, "open");
-  socket.send(JSON.stringify({ type: "response.create", model: "m", input: "hi" }));
-  const [first] = await once(socket, "message");
-  assert.equal(JSON.parse(String(first)).type, "response.created");
+  for (const path of ["/openai/v1/responses?api-version=preview", "/v1/%72esponses"]) {
+    const socket = new WebSocket(`${address.replace("http", "ws")}${path}`, { headers: { "api-key": token } });
+    context.after(() => socket.terminate());
+    await once(socket, "open");
+    socket.send(JSON.stringify({ type: "response.create", model: "m", input: "hi" }));
+    const [first] = await once(socket, "message");
+    assert.equal(JSON.parse(String(first)).type, "response.created");
+  }
 });
