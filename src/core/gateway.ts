@@ -166,7 +166,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   store.peers?.onCancel((turnId) => liveTurns.cancel(turnId, cancelledError()));
   const inUse = () => new Set(open.values().flatMap(({ continues }) => continues));
   const tellUse = store.peers?.shareUse(inUse);
-  const beginStored = createBeginStored({ store, remoteTurns, begin, now });
+  const beginStored = createBeginStored({ store, begin, now });
   const keyed = createKeyed({ store, liveTurns, remoteTurns, begin, beginStored, resolve, limits, now });
 
   /** Looks up the items that a request refers to; those of a running turn once it has ended. */

@@ -7,13 +7,13 @@ import type { Event, Events } from "../event.ts";
 import { failedTurn } from "../frame/frame.ts";
 import type { BeginTurn, Caller, Reply } from "../gateway.ts";
 import type { Item } from "../item.ts";
+import { nameOfRun } from "../peers.ts";
 import { findContinued, placedBy } from "../place/place.ts";
 import { type About, unplaced } from "../ports.ts";
 import type { SessionStore } from "../store.ts";
 import { toUnthreadedTurn, type TurnRecord } from "../turn-record.ts";
 import type { Ask } from "../turn.ts";
 import { truncationOf } from "../window/fit.ts";
-import { isPublishable, type RemoteTurns } from "./remote-turns.ts";
 import type { Begun, LiveTurn } from "./live-turn.ts";
 
 /**
@@ -24,18 +24,17 @@ export type BeginStored = (ask: Ask<Item>, caller: Caller, live: LiveTurn, early
 
 export interface BeginStoredParts {
   readonly store: SessionStore;
-  readonly remoteTurns: RemoteTurns;
   readonly begin: BeginTurn;
   readonly now: () => Date;
 }
 
-export function createBeginStored({ store, remoteTurns, begin, now }: BeginStoredParts): BeginStored {
+export function createBeginStored({ store, begin, now }: BeginStoredParts): BeginStored {
   async function beginStored(ask: Ask<Item>, caller: Caller, live: LiveTurn, early?: About): Promise<Begun> {
     const { owner, turnId, key, memo } = caller;
     const { items: input } = ask;
     const { signal } = live;
     const background = early !== undefined;
-    live.atEnd(await remoteTurns.announce(turnId, signal));
+    live.atEnd(await store.peers?.enter(nameOfRun(turnId), signal));
     const standing = Promise.withResolvers<void>();
     const createdAt = early?.createdAt ?? caller.createdAt;
     const asking = { ...caller, signal, createdAt, stands: standing.resolve };
@@ -57,7 +56,7 @@ export function createBeginStored({ store, remoteTurns, begin, now }: BeginStore
     return { about, events: publish(ask, turnRecord, beginning, signal), input };
   }
 
-  /** What a turn says, published; if it fails before its first word, the store is told. */
+  /** What a turn says, published to other gateways; if it fails before its first word, the store is told. */
   async function* publish(
     ask: Ask<Item>,
     turnRecord: TurnRecord,
@@ -65,9 +64,11 @@ export function createBeginStored({ store, remoteTurns, begin, now }: BeginStore
     signal: AbortSignal,
   ): Events {
     const { about, background } = turnRecord;
-    const isPublished = isPublishable(ask);
+    const peers = isPublishable(ask) ? store.peers : undefined;
     const tell = (events: readonly Event[]): void => {
-      if (isPublished) remoteTurns.publish(about.id, events);
+      // Others learn the end from the store.
+      const published = events.filter(({ type }) => type !== "turn-end");
+      if (published.length > 0) peers?.publish(nameOfRun(about.id), published);
     };
     let reply: Reply | undefined;
     try {
@@ -107,6 +108,11 @@ export function createBeginStored({ store, remoteTurns, begin, now }: BeginStore
   }
 
   return beginStored;
+}
+
+/** Several answers told at once cannot be resumed in the middle: other gateways get them when they are over. */
+export function isPublishable({ settings: { choices = 1 } }: Ask): boolean {
+  return choices === 1;
 }
 
 /**

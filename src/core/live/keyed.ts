@@ -4,8 +4,8 @@ import type { AskedKey, Caller, Reply, Resumption } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import type { Ask } from "../turn.ts";
 import { unlessAborted } from "../unless-aborted.ts";
-import { type BeginStored, type BeginStoredParts, describeUnplaced } from "./begun.ts";
-import { isPublishable, type RemoteTurn } from "./remote-turns.ts";
+import { type BeginStored, type BeginStoredParts, describeUnplaced, isPublishable } from "./begun.ts";
+import type { RemoteTurn, RemoteTurns } from "./remote-turns.ts";
 import type { Begun, Followable, LiveTurn } from "./live-turn.ts";
 import type { LiveTurns } from "./live-turns.ts";
 
@@ -18,6 +18,7 @@ export interface Keyed {
 
 export interface KeyedParts extends BeginStoredParts {
   readonly liveTurns: LiveTurns;
+  readonly remoteTurns: RemoteTurns;
   readonly beginStored: BeginStored;
   /** Looks up the items that a request refers to. */
   readonly resolve: (ask: Ask, caller: Pick<Caller, "owner" | "signal">) => Promise<Ask<Item>>;

@@ -1,9 +1,6 @@
-/**
- * Turns that run on a store shared by several gateways: others follow them as they are sent, or at the latest when they
- * end.
- */
+/** Turns that another gateway on the same store runs or ran: followed as they are sent, or at the latest at their end. */
 import { GatewayError } from "../errors.ts";
-import type { Event, Events } from "../event.ts";
+import type { Events } from "../event.ts";
 import { failedTurn } from "../frame/frame.ts";
 import { createStreamTracker } from "../frame/stream-tracker.ts";
 import {
@@ -18,13 +15,8 @@ import {
 import { nameOfRun } from "../peers.ts";
 import type { Followable } from "./live-turn.ts";
 import type { SessionStore, StoredTurn } from "../store.ts";
-import type { Ask } from "../turn.ts";
 
 export interface RemoteTurns {
-  /** Announces that a turn runs here, until the function is called. */
-  announce(turnId: string, signal: AbortSignal): Promise<(() => void) | undefined>;
-  /** Publishes what it says to the others. They learn its end from the store. */
-  publish(turnId: string, events: readonly Event[]): void;
   /** A turn that is followed on its gateway while it runs, and replayed from the store afterwards. */
   find(owner: string, turnId: string): Promise<RemoteTurn | undefined>;
   /** Has a turn cancelled, wherever it runs, if it is meant. */
@@ -86,11 +78,6 @@ export function createRemoteTurns({ store, now }: RemoteTurnsParts): RemoteTurns
   }
 
   return {
-    announce: async (turnId, signal) => peers?.enter(nameOfRun(turnId), signal),
-    publish(turnId, events) {
-      const published = events.filter(({ type }) => type !== "turn-end");
-      if (published.length > 0) peers?.publish(nameOfRun(turnId), published);
-    },
     async find(owner, turnId) {
       const turn = await read(owner, turnId);
       if (turn === undefined) return undefined;
@@ -107,11 +94,6 @@ export function createRemoteTurns({ store, now }: RemoteTurnsParts): RemoteTurns
       if (turn?.status === "running" && isMeant(turn)) await peers.cancel(nameOfRun(turnId), turnId);
     },
   };
-}
-
-/** Several answers told at once cannot be resumed in the middle: other gateways get them when they are over. */
-export function isPublishable({ settings: { choices = 1 } }: Ask): boolean {
-  return choices === 1;
 }
 
 /**
