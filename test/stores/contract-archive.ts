@@ -102,14 +102,15 @@ export function describeArchive(it: It): void {
       [said([image, { type: "text", text: "What is it?" }]), "What is it?"],
       [said([image]), undefined],
       [said(`${"é".repeat(119)}🌱🌱`), `${"é".repeat(119)}…`],
+      [said(`${" ".repeat(2_000)}What grows?`), "What grows?"],
+      [said("half a pair: \ud83c"), "half a pair: \ud83c"],
       [{ input: [] }, undefined],
     ];
-    const odd = await keepSession(store, said("half a pair: \ud83c"));
     for (const [turn, beginning] of cases) {
       const { session } = await keepSession(store, turn);
       const listed = await store.listSessions({ limit: 100 });
+      assert.ok(listed.some(({ id }) => id === session));
       assert.equal(listed.find(({ id }) => id === session)?.beginning, beginning);
-      assert.ok(listed.some(({ id }) => id === odd.session));
     }
   });
 

@@ -92,13 +92,13 @@ async function listInSteps(limit: number, start: readonly string[], step: Step):
 }
 
 function toSummary(reply: Reply): SessionSummary {
-  const [owner, created, updated, turns, id, words] = toList(reply);
+  const [owner, created, updated, turns, id, input] = toList(reply);
   return {
     id: String(id),
     owner: String(owner),
     createdAt: new Date(Number(created)),
     updatedAt: new Date(Number(updated)),
     turns: Number(turns),
-    beginning: toBeginning(toText(words)),
+    beginning: toBeginning(toText(input)),
   };
 }

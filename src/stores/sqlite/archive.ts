@@ -3,7 +3,7 @@ import { setImmediate as letOthersGo } from "node:timers/promises";
 import type { Archive, ArchiveRecord, SessionPage, SessionSummary } from "../../core/store.ts";
 import { noSession } from "../refusals.ts";
 import type { Access } from "./access.ts";
-import { createSessionless, toFirstWords, toSummary } from "./sessionless.ts";
+import { createSessionless, toShortInput, toSummary } from "./sessionless.ts";
 import { type TurnRow, toTurn, turnColumns } from "../row.ts";
 import { isSaid, isVisible } from "./search.ts";
 import { type Activity, activityColumns, byTime, createFindPage } from "./pages.ts";
@@ -89,10 +89,9 @@ export function createArchive(access: Access): Omit<Archive, "importRecords"> {
   /** Others can proceed after a few: what was said first in each may be long. */
   async function describeAll(page: readonly Activity[]): Promise<readonly SessionSummary[]> {
     const found: SessionSummary[] = [];
-    for (let at = 0; at < page.length; at += pageSize) {
-      if (at > 0) await letOthersGo();
-      const ids = JSON.stringify(page.slice(at, at + pageSize).map(({ id }) => id));
-      found.push(...read(() => statements.describe.all(ids)).map(toSummary));
+    for (const [index, { id }] of page.entries()) {
+      if (index % maxDescribed === maxDescribed - 1) await letOthersGo();
+      found.push(...read(() => statements.describe.all(id).map(toSummary)));
     }
     return found;
   }
@@ -127,6 +126,9 @@ interface Numbered {
 }
 
 const pageSize = 32;
+
+/** How many sessions are described before others can proceed: with the longest inputs, ten milliseconds. */
+const maxDescribed = 12;
 
 const sessionColumns = "rowid AS number, id, owner, hint, tip, resends, metadata, created, updated";
 
@@ -186,9 +188,9 @@ function prepareArchive({ prepare }: Access) {
 /** This scans only row numbers. */
 const firstOf = `SELECT min(rowid) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id AND ${isSaid}`;
 
-/** How a list shows sessions, in the order of a list of their ids: a deleted one's row number may be another's by now. */
+/** How a list shows a session. */
 const describe = `
-  SELECT sessions.id, owner, created, updated, (
+  SELECT id, owner, created, updated, (
     SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id AND ${isSaid}) AS turns,
-    ${toFirstWords(`rowid = (${firstOf})`)} AS beginning
-  FROM json_each(?) AS page CROSS JOIN sessions ON sessions.id = page.value WHERE deleted = 0 ORDER BY page.key`;
+    ${toShortInput(`rowid = (${firstOf})`)} AS input
+  FROM sessions WHERE id = ? AND deleted = 0`;

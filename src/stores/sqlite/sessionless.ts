@@ -23,7 +23,7 @@ export function createSessionless({ prepare, read }: Access): Sessionless {
     ORDER BY created DESC, rowid DESC LIMIT ${pageSize}`);
   const measure = prepare(`
     WITH RECURSIVE ${toTree("id = $id")}
-    SELECT count(*) AS turns, max(created) AS updated, ${toFirstWords("id = $id")} AS beginning FROM tree`);
+    SELECT count(*) AS turns, max(created) AS updated, ${toShortInput("id = $id")} AS input FROM tree`);
   const around = prepare(`
     WITH RECURSIVE ${toTree("id = $id")}, before (number, id, parent) AS (
       SELECT rowid, id, parent FROM turns WHERE id = $id
@@ -52,7 +52,7 @@ export function createSessionless({ prepare, read }: Access): Sessionless {
       let walked = 0;
       for await (const root of rootsBehind(place)) {
         if (owner !== undefined && root.owner !== owner) continue;
-        const summary = toSummary({ ...root, ...read(() => measure.get({ id: root.id })) });
+        const summary = read(() => toSummary({ ...root, ...measure.get({ id: root.id }) }));
         // It is gone by now.
         if (summary.turns === 0) continue;
         found.push(summary);
@@ -92,27 +92,23 @@ interface RootRow extends Place {
   readonly owner: string;
 }
 
-/** Roughly what the user said first in a turn; null if the turn is long. The row has its length, so little is read. */
-export function toFirstWords(turn: string): string {
-  return `(
-    SELECT substr(CASE json_type(item.value, '$.content') WHEN 'text' THEN item.value ->> '$.content' ELSE (
-      SELECT part.value ->> '$.text' FROM json_each(item.value, '$.content') AS part
-      WHERE part.value ->> '$.type' = 'text' LIMIT 1) END, 1, 500)
-    FROM json_each((SELECT CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END FROM turns WHERE ${turn})) AS item
-    WHERE item.value ->> '$.role' = 'user' LIMIT 1)`;
+/** The input of a turn; null if it is long. The row has its length, so little is read. */
+export function toShortInput(turn: string): string {
+  return `(SELECT CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END FROM turns WHERE ${turn})`;
 }
 
 interface SummaryRow extends Omit<SessionSummary, "createdAt" | "updatedAt" | "beginning"> {
   readonly created: number;
   readonly updated: number;
-  readonly beginning: string | null;
+  /** Of its first turn. */
+  readonly input: string | null;
 }
 
 /** How a list shows a session, or a tree outside of sessions. */
 export function toSummary(row: unknown): SessionSummary {
-  const { id, owner, created, updated, turns, beginning } = row as SummaryRow;
+  const { id, owner, created, updated, turns, input } = row as SummaryRow;
   const times = { createdAt: new Date(created), updatedAt: new Date(updated) };
-  return { id, owner, ...times, turns, beginning: toBeginning(beginning) };
+  return { id, owner, ...times, turns, beginning: toBeginning(input ?? undefined) };
 }
 
 const atEnd: Place = { created: Number.MAX_SAFE_INTEGER, number: 0 };

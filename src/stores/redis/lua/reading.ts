@@ -1,7 +1,7 @@
 /** The Lua that reads. What belongs to a session being deleted is not found. */
 import { maxExaminedTwins } from "../../../core/store.ts";
 import { look, plain, refuseOtherKey } from "../script.ts";
-import { firstWords, place } from "./tree.ts";
+import { place, shortInput } from "./tree.ts";
 
 export const findSession = plain(String.raw`
 ${refuseOtherKey("hint", "ARGV[2]")}
@@ -110,14 +110,14 @@ return { ids, #ids > 0 and call('ZSCORE', key, ids[#ids]) }
 
 /** How a list shows sessions: the first of these, as many as one script may read. One that is gone is an empty list. */
 export const describeSessions = look(String.raw`
-${firstWords}
+${shortInput}
 local page = {}
 for _, id in ipairs(ARGV) do
   if listedBytes >= maxListedBytes then break end
   local session = call('HMGET', sessionKey(id), 'owner', 'created', 'updated')
   local first = call('ZRANGE', P .. 'st:' .. id, 0, 0)[1]
   session[4], session[5] = call('ZCARD', P .. 'st:' .. id), id
-  session[6] = first and firstWords(idOf(first)) or ''
+  session[6] = first and shortInput(idOf(first)) or ''
   page[#page + 1] = session[1] and session or {}
 end
 return page

@@ -1,6 +1,6 @@
 /** The Lua of what is kept outside of sessions. */
 import { look, maxWalked, release } from "../script.ts";
-import { firstWords, place } from "./tree.ts";
+import { place, shortInput } from "./tree.ts";
 
 const walk = String.raw`
 -- From some turns on through all that follows them outside of sessions, a bounded number: the ids of those that were seen, parents
@@ -36,7 +36,7 @@ return walk(ids, ARGV[1])
  * behind which the next are, if any, and its time, in case it is gone by then.
  */
 export const listSessionless = look(String.raw`
-${firstWords}
+${shortInput}
 ${place}
 ${walk}
 local key, owner, limit, after, time = P .. 'loose', ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
@@ -51,7 +51,7 @@ while looked < #roots and #page < limit and walked < 200 and listedBytes < maxLi
   local turn = readTurn(id)
   if turn and (owner == '' or turn[OWNER] == owner) then
     local seen, rest, newest = unpack(walk({ id }, ''))
-    page[#page + 1] = { turn[OWNER], turn[CREATED], newest, #seen, id, firstWords(id), rest }
+    page[#page + 1] = { turn[OWNER], turn[CREATED], newest, #seen, id, shortInput(id), rest }
     walked = walked + #seen
   end
 end

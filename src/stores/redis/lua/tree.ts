@@ -101,26 +101,16 @@ local function countBefore(key, id, score)
 end
 `;
 
-/** What was said first in a turn, as far as a list shows it. */
-export const firstWords = String.raw`
+/** The input of a turn, if it is short. */
+export const shortInput = String.raw`
 -- A script reads no more once it has read so much: a pause of some milliseconds.
 local listedBytes, maxListedBytes = 0, 1000000
 
-local function firstWords(turnId)
-  local input = turnId and call('HSTRLEN', turnKey(turnId), 'i') < ${maxReadBytes} and call('HGET', turnKey(turnId), 'i')
-  listedBytes = listedBytes + #(input or '')
-  -- Redis refuses to read half a surrogate pair, which a caller may have sent.
-  local isRead, items = pcall(cjson.decode, input or '[]')
-  for _, item in ipairs(isRead and items or {}) do
-    if item.role == 'user' then
-      if type(item.content) == 'string' then return string.sub(item.content, 1, 500) end
-      for _, part in ipairs(item.content) do
-        if part.type == 'text' then return string.sub(part.text, 1, 500) end
-      end
-      return ''
-    end
-  end
-  return ''
+local function shortInput(turnId)
+  local isShort = turnId and call('HSTRLEN', turnKey(turnId), 'i') < ${maxReadBytes}
+  local input = isShort and call('HGET', turnKey(turnId), 'i') or ''
+  listedBytes = listedBytes + #input
+  return input
 end
 `;
 
