@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createConnection } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { setImmediate as breathe, setTimeout as wait } from "node:timers/promises";
-import type { SessionStore } from "../../src/core/store.ts";
+import type { ArchiveRecord, SessionStore } from "../../src/core/store.ts";
 import { readAddress } from "../../src/stores/redis/address.ts";
 import { openConnection } from "../../src/stores/redis/connection.ts";
 import { plain } from "../../src/stores/redis/script.ts";
@@ -571,6 +571,17 @@ export function describeOpening(server: () => RedisServer): void {
       assert.deepEqual(await store.importRecords(records()), { sessions: 0, turns: 1, hintsTaken: 0 });
       assert.equal((await store.findSession("alice", "hint"))?.tip, last);
       assert.equal((await readTurns(store, last)).length, 3);
+    });
+
+    test("says nothing of a partial import if an archive breaks off before any of it is imported", async (context) => {
+      const store = await open(context, { url: server().url("unread") });
+      async function* breakOff() {
+        yield* [] as ArchiveRecord[];
+        // As when the gateway stops while somebody uploads an archive.
+        await store.close();
+        throw new Error("the line went dead");
+      }
+      await assert.rejects(store.importRecords(breakOff()), /went dead/);
     });
 
     test("separates stores by their prefixes, and by their databases", async (context) => {

@@ -82,10 +82,10 @@ export function createImport(access: Access): Archive["importRecords"] {
   }
 
   /** Newest first, because nothing follows them. */
-  async function undo({ sessions, turns, keyBefore }: Done): Promise<void> {
+  async function undo({ sessions, turns }: Done, keyBefore: string): Promise<void> {
     for (const ids of inParts(turns.toReversed(), maxRemoved)) await access.write(scripts.removeBelow, ["", ...ids]);
     for (const ids of inParts(sessions, maxRemoved)) await access.write(scripts.markSessions, ids);
-    if (keyBefore !== undefined) await access.write(scripts.takeKey, [keyBefore]);
+    await access.write(scripts.takeKey, [keyBefore]);
     while ((await removeMarkedTurns(access, "", maxRemoved)) !== undefined);
   }
 
@@ -100,9 +100,12 @@ export function createImport(access: Access): Archive["importRecords"] {
       access.noteChange(await access.send("INCR", access.key("changes")));
       return { sessions: done.sessions.length, turns: done.turns.length, hintsTaken: done.hintsTaken };
     } catch (thrown) {
-      await undo(done).catch((second) => {
-        throw partlyImported(second);
-      });
+      // The key comes first: without it, nothing was imported.
+      if (done.keyBefore !== undefined) {
+        await undo(done, done.keyBefore).catch((second) => {
+          throw partlyImported(second);
+        });
+      }
       throw thrown;
     } finally {
       staging.close();
