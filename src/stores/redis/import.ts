@@ -1,7 +1,7 @@
 /** Imports an archive into the Redis store: staged first, then a bounded part at a time; a failed import is undone. */
 import type { GatewayError } from "../../core/errors.ts";
 import type { Archive, ArchiveRecord } from "../../core/store.ts";
-import { brokenArchive, misplacedTurn, mixedOwners, otherKey, unavailable } from "../refusals.ts";
+import { misplacedTurn, mixedOwners, otherKey, unavailable } from "../refusals.ts";
 import { type StagedRow, type Staging, createStaging } from "../staging.ts";
 import type { Access } from "./access.ts";
 import { removeMarkedTurns } from "./removal.ts";
@@ -16,9 +16,6 @@ export function createImport(access: Access): Archive["importRecords"] {
     let isSameKey = false;
     let sealKeys: Row = [];
     for (const { type, rows } of toBatches(staging.read())) {
-      if ((done.keyBefore === undefined) !== (type === "store") || (type === "store" && rows.length > 1)) {
-        throw brokenArchive("its first record, and only that one, must hold its key");
-      }
       if (type === "store") {
         const [hintKey = "", ...others] = rows[0] ?? [];
         isSameKey = await takeKey(hintKey, done);

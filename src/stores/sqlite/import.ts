@@ -1,6 +1,6 @@
 /** Imports an archive into the SQLite store: staged in a temporary file first, then all in one transaction. */
 import type { Archive, ArchiveRecord, ImportResult } from "../../core/store.ts";
-import { brokenArchive, checkPlace, mixedOwners, otherKey } from "../refusals.ts";
+import { checkPlace, mixedOwners, otherKey } from "../refusals.ts";
 import type { Ends } from "./ends.ts";
 import type { Access } from "./access.ts";
 import { hourOf } from "./writer.ts";
@@ -14,17 +14,14 @@ export function createImport(access: Access, removal: Removal, ends: Ends): Arch
 
   function importStaged(staged: Iterable<StagedRow>): ImportResult {
     removeMarked();
-    const isBound = statements.hasHints.get() !== undefined;
     const added: string[] = [];
     const tips: (readonly [sessionId: string, tip: string])[] = [];
-    let [isFirst, isSameKey, turns, hintsTaken] = [true, false, 0, 0];
+    let [isSameKey, turns, hintsTaken] = [false, 0, 0];
     for (const { type, record } of staged) {
-      if (isFirst !== (type === "store")) throw brokenArchive("its first record, and only that one, must hold its key");
-      isFirst = false;
       const row: unknown[] = JSON.parse(record);
       switch (type) {
         case "store":
-          isSameKey = takeKey(toBytes(row[0]), isBound);
+          isSameKey = takeKey(toBytes(row[0]));
           for (const sealKey of row.slice(1)) addSeal(String(sealKey));
           break;
         case "session": {
@@ -50,9 +47,10 @@ export function createImport(access: Access, removal: Removal, ends: Ends): Arch
     }
   }
 
-  function takeKey(key: Buffer, isBound: boolean): boolean {
+  /** False if hints are hashed with another key already. */
+  function takeKey(key: Buffer): boolean {
     if (key.equals(access.readHintKey())) return true;
-    if (isBound) return false;
+    if (statements.hasHints.get() !== undefined) return false;
     statements.adoptKey.run(key);
     return true;
   }
