@@ -83,10 +83,11 @@ function* completeAdapters(file: unknown, adapterOptions: AdapterOptions, shown:
   if (!isObject(adapters)) return;
   const types = Object.keys(adapterOptions);
   for (const [name, adapter] of Object.entries(adapters)) {
+    if (adapter === unresolved) continue;
     const path = ["gateway", "adapters", name];
     const type = isObject(adapter) ? adapter.type : undefined;
     const options = typeof type === "string" && types.includes(type) ? adapterOptions[type] : undefined;
-    if (!isObject(adapter)) yield misfit(path, adapter, "an object with a 'type'");
+    if (!isObject(adapter)) yield misfit(path, shown(path, adapter), "an object with a 'type'");
     else if (type === undefined) yield problem([...path, "type"], `missing; required: ${quote(types)}`);
     else if (typeof type === "string" && options !== undefined) {
       const schema = adapterSchema(type, options);

@@ -10,9 +10,9 @@ import { judgeStore } from "./store.ts";
 /** Problems between keys. The file may have others too, so nothing is assumed but that `gateway` is an object. */
 export function* findConflicts(file: unknown, shown: Shown): Problems {
   yield* judgeForms(file, shown);
-  yield* judgeTokens(file);
+  yield* judgeTokens(file, shown);
   yield* judgeRate(file, ["gateway", "http", "limits"]);
-  yield* judgeAdapterNames(file);
+  yield* judgeAdapterNames(file, shown);
 }
 
 /** Texts must have the form of their places. */
@@ -39,9 +39,9 @@ const lonely = [
   ["gateway", "http", "auth_token"],
 ] as const satisfies readonly Path[];
 
-function* judgeTokens(file: unknown): Problems {
+function* judgeTokens(file: unknown, shown: Shown): Problems {
   const named = namedTokens(file);
-  for (const [path, token] of named) if (isObject(token)) yield* judgeNamed(file, path, token);
+  for (const [path, token] of named) if (isObject(token)) yield* judgeNamed(file, path, token, shown);
   for (const [path, token] of tokensOf(file)) {
     if (token === "") yield misfit(path, token, "a long random token (`portico token make` makes one)");
     else if (!isToken(token)) {
@@ -56,7 +56,7 @@ function* judgeTokens(file: unknown): Problems {
   yield* findRepeated(file);
 }
 
-function* judgeNamed(file: unknown, path: Path, token: Readonly<Record<string, unknown>>): Problems {
+function* judgeNamed(file: unknown, path: Path, token: Readonly<Record<string, unknown>>, shown: Shown): Problems {
   yield* judgeRate(file, [...path, "limits"]);
   if (token.name === "default") {
     yield problem([...path, "name"], "'default' is the owner of the tokens without a name; choose another name");
@@ -66,7 +66,8 @@ function* judgeNamed(file: unknown, path: Path, token: Readonly<Record<string, u
   if (given.length === 0) yield problem(path, "has neither 'token' nor 'sha256'; required: one of them");
   const expires = token.expires_at;
   if (typeof expires === "string" && /^\d{4}-\d{2}-\d{2}T/.test(expires) && !isDate(expires)) {
-    yield misfit([...path, "expires_at"], expires, "a date and time that exists");
+    const place = [...path, "expires_at"];
+    yield misfit(place, shown(place, expires), "a date and time that exists");
   }
 }
 
@@ -98,22 +99,22 @@ function* judgeRate(file: unknown, path: Path): Problems {
 }
 
 /** Adapters that are named elsewhere must exist. */
-function* judgeAdapterNames(file: unknown): Problems {
+function* judgeAdapterNames(file: unknown, shown: Shown): Problems {
   const adapters = valueAt(file, ["gateway", "adapters"]);
   if (!isObject(adapters)) return;
   const names = Object.keys(adapters);
   const path = ["gateway", "default_adapter"];
   const chosen = valueAt(file, path);
-  if (chosen !== undefined) yield* judgeName(path, chosen, names, "gateway.adapters has none");
+  if (chosen !== undefined) yield* judgeName(path, chosen, names, shown, "gateway.adapters has none");
   else if (names.length > 1) yield problem(path, `missing; required with several adapters: ${names.join(", ")}`);
   const models = valueAt(file, ["gateway", "models"]);
   for (const [model, name] of Object.entries(isObject(models) ? models : {})) {
-    yield* judgeName(["gateway", "models", model], name, names);
+    yield* judgeName(["gateway", "models", model], name, names, shown);
   }
   for (const adapter of names) {
     const others = names.filter((name) => name !== adapter);
     for (const [path, name] of entriesAt(file, ["gateway", "adapters", adapter, "fallback"])) {
-      yield* judgeName(path, name, others);
+      yield* judgeName(path, name, others, shown);
     }
   }
 }
@@ -122,10 +123,11 @@ function* judgeName(
   path: Path,
   name: unknown,
   known: readonly string[],
+  shown: Shown,
   whyNone = "there is no other adapter",
 ): Problems {
   if (typeof name !== "string" || known.includes(name)) return;
-  yield misfit(path, name, known.length === 0 ? `nothing, because ${whyNone}` : known.join(", "));
+  yield misfit(path, shown(path, name), known.length === 0 ? `nothing, because ${whyNone}` : known.join(", "));
 }
 
 /** Every token in plain text, with its path. */

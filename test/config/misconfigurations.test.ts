@@ -614,6 +614,26 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.adapters.main.type: refers to the environment variable NO_SUCH, which is not set; set it in the gateway's environment",
   ],
   [
+    "an adapter from a variable that is not set",
+    withHttp({}, { adapters: { main: "${NO_SUCH}" } }),
+    "gateway.adapters.main: refers to the environment variable NO_SUCH, which is not set; set it in the gateway's environment",
+  ],
+  [
+    "an adapter, and names of others, from a variable",
+    withHttp(
+      {},
+      {
+        adapters: { main: "${PORT}", other: { type: "echo", fallback: ["${PORT}"] } },
+        default_adapter: "${PORT}",
+        models: { fast: "${PORT}" },
+      },
+    ),
+    "gateway.adapters.main: found the string \"${PORT}\"; allowed: an object with a 'type'",
+    'gateway.default_adapter: found the string "${PORT}"; allowed: main, other',
+    'gateway.models.fast: found the string "${PORT}"; allowed: main, other',
+    'gateway.adapters.other.fallback[0]: found the string "${PORT}"; allowed: main',
+  ],
+  [
     "an unknown type from a variable",
     withHttp({}, { adapters: { main: { type: "${PORT}" } } }),
     'gateway.adapters.main.type: found the string "${PORT}"; allowed: "echo", "openai"; a server such as Ollama, vLLM or OpenRouter is reached with "openai" and its \'base_url\'',
