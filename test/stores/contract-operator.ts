@@ -39,7 +39,7 @@ export function describeSessionless(it: It): void {
       await listAll(store, "alice", 1),
       ids.filter((id) => id !== ofBob!.id),
     );
-    assert.deepEqual(await store.listSessionless({ owner: "nobody", limit: 1 }), []);
+    for (const owner of ["nobody", ""]) assert.deepEqual(await store.listSessionless({ owner, limit: 1 }), []);
     const [told] = await store.listSessionless({ after: ofBob!.id, limit: 1 });
     const times = { createdAt: older!.createdAt, updatedAt: createdAt };
     const beginning = "Why is the sky blue?";
@@ -116,7 +116,10 @@ export function describeSessionless(it: It): void {
       (await store.listSessions({ owner, hint, limit: 10 })).map(({ id }) => id).toSorted();
     assert.deepEqual(await list(undefined, "user:ann"), ["conv_alice", "conv_bob"]);
     assert.deepEqual(await list("bob", "user:ann"), ["conv_bob"]);
-    assert.deepEqual(await list("nobody", "user:ann"), []);
+    for (const owner of ["nobody", ""]) {
+      assert.deepEqual(await list(owner, "user:ann"), []);
+      assert.deepEqual(await store.listSessions({ owner, limit: 10 }), []);
+    }
     assert.deepEqual(await list(undefined, "user:ben"), []);
     const [first] = await store.listSessions({ hint: "user:ann", limit: 1 });
     const rest = await store.listSessions({ hint: "user:ann", limit: 10, after: first!.id });

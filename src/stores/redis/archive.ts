@@ -12,8 +12,8 @@ export function createArchive(access: Access, readPath: Search["readPath"]): Omi
   const { key, send, read } = access;
 
   /** The ids of sessions under a hint: it is hashed with its owner, so each owner is tried. */
-  async function findNamed(hint: string, owner: string): Promise<readonly string[]> {
-    const owners = owner === "" ? toTexts(await send("SMEMBERS", key("owners"))) : [owner];
+  async function findNamed(hint: string, owner: string | undefined): Promise<readonly string[]> {
+    const owners = owner === undefined ? toTexts(await send("SMEMBERS", key("owners"))) : [owner];
     return access.withHints(async (hash, hintKey) => {
       const found = owners.map((each) => read(scripts.findSession, hash(each, hint), hintKey));
       return (await Promise.all(found)).flatMap((reply) => toText(toList(reply)[1]) ?? []);
@@ -22,7 +22,7 @@ export function createArchive(access: Access, readPath: Search["readPath"]): Omi
 
   async function measureRest(tree: SessionSummary, rest: readonly string[]): Promise<SessionSummary> {
     let { turns, updatedAt } = tree;
-    for await (const { ids, newest } of walkSessionless(access, "", rest)) {
+    for await (const { ids, newest } of walkSessionless(access, everybody, rest)) {
       turns += ids.length;
       updatedAt = new Date(Math.max(+updatedAt, newest));
     }
@@ -41,10 +41,11 @@ export function createArchive(access: Access, readPath: Search["readPath"]): Omi
   }
 
   return {
-    async listSessions({ owner = "", hint, after = "", limit }) {
+    async listSessions({ owner, hint, after = "", limit }) {
+      if (owner === everybody) return [];
       const named = hint === undefined ? [""] : ["named", ...(await findNamed(hint, owner))];
       return listInSteps(limit, [after, ""], async (room, place) => {
-        const reply = await read(scripts.listSessions, owner, room, ...place, ...named);
+        const reply = await read(scripts.listSessions, owner ?? everybody, room, ...place, ...named);
         if (reply === null) throw noSession(after);
         const [page, score] = toList(reply);
         const ids = toTexts(page);
@@ -53,9 +54,10 @@ export function createArchive(access: Access, readPath: Search["readPath"]): Omi
         return [there, there.length < ids.length ? [...ids.slice(-1), String(score)] : []];
       });
     },
-    async listSessionless({ owner = "", after, limit }) {
+    async listSessionless({ owner, after, limit }) {
+      if (owner === everybody) return [];
       return listInSteps(limit, after === undefined ? [] : [after], async (room, place) => {
-        const reply = await read(scripts.listSessionless, owner, room, ...place);
+        const reply = await read(scripts.listSessionless, owner ?? everybody, room, ...place);
         if (reply === null) throw noSessionless(after ?? "");
         const [page, next] = toList(reply);
         const trees: SessionSummary[] = [];
@@ -69,6 +71,9 @@ export function createArchive(access: Access, readPath: Search["readPath"]): Omi
     },
   };
 }
+
+/** What the scripts take for every owner. Nobody has this name, so a list of their sessions is empty. */
+const everybody = "";
 
 /** How many sessions one script describes at most. */
 const maxDescribed = 100;
