@@ -54,6 +54,8 @@ test("a session that no store could have is refused, and the error names its lin
   for (const [place, change] of [
     ["owner", { owner: "" }],
     ["hint", { hint: "h".repeat(256) }],
+    ["hint", { hint: "h".repeat(41) }],
+    ["hint", { hint: "h" }],
     ["resends", { resends: "yes" }],
     ["metadata.a", { metadata: { a: 1 } }],
     ["createdAt", { createdAt: "yesterday" }],

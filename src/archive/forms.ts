@@ -13,8 +13,8 @@ const name = Type.String({ minLength: 1 });
  * `conv_` or `resp_` and digits, but an operator may have made others.
  */
 const id = Type.String({ pattern: "^[!#-\\[\\]-~]{1,255}$" });
-/** Base64url, whose decoder would silently skip a wrong character. */
-const hash = Type.String({ pattern: "^[A-Za-z0-9_-]{1,255}$" });
+/** Base64url, whose decoder would silently skip a wrong character, or a last one that stands alone. */
+const hash = Type.String({ pattern: "^([A-Za-z0-9_-]{4}){0,62}[A-Za-z0-9_-]{2,4}$" });
 const key = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
 const date = Type.String({
   pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?Z$",
