@@ -8,7 +8,7 @@ import { GatewayError } from "../errors.ts";
 import type { GatewayParts } from "../gateway.ts";
 import { exchangeOf, type Item, isRemoved, removed } from "../item.ts";
 import { toShown } from "../turn-record.ts";
-import { findStray, strayOutput } from "../place/tools.ts";
+import { checkOutputs } from "../place/tools.ts";
 import { brokenOffOf } from "../frame/replay.ts";
 import { resolveReferences } from "./references.ts";
 import { checkSize } from "../size.ts";
@@ -82,7 +82,9 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
     id: string,
     items: readonly Item[],
   ): StoredTurn {
-    checkOutputs(path, items);
+    const called = talkFrom(path, 0).filter((item) => exchangeOf(item)?.side === "model");
+    // An output without its call would make every later turn of the conversation fail.
+    checkOutputs(called.concat(items), itemsParam);
     return toShown(chain, { id, owner: session.owner, session: session.id, createdAt: now(), model: "" }, path, items);
   }
 
@@ -162,13 +164,6 @@ function placesOf({ id: turnId, input, output }: PathTurn, brokenOff?: number): 
 
 /** The callers' name for the items they add. */
 const itemsParam = "items";
-
-/** An output without its call would make every later turn of the conversation fail. */
-function checkOutputs(path: Path, items: readonly Item[]): void {
-  const called = talkFrom(path, 0).filter((item) => exchangeOf(item)?.side === "model");
-  const stray = findStray([...called, ...items]);
-  if (stray !== undefined) throw strayOutput(stray, itemsParam);
-}
 
 function unknownConversation(conversationId: string): never {
   throw new GatewayError("not_found", `Conversation with id '${conversationId}' not found.`);

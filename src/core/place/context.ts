@@ -8,7 +8,7 @@ import type { Place } from "./place.ts";
 import { readShown, rejoin } from "./shown.ts";
 import { changesSettings, mergeSteering, readInstructions, withInnerInstructions } from "./steering.ts";
 import type { PathTurn } from "../store.ts";
-import { findStray, strayOutput, pairTools, withoutOpen } from "./tools.ts";
+import { checkOutputs, findStray, pairTools } from "./tools.ts";
 import type { Ask } from "../turn.ts";
 
 export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
@@ -84,12 +84,12 @@ function steering({ path, input, showsAll }: Place, { settings }: Ask<Item>): re
 /** Every tool output needs its call. A call without output is an error, or left out if a hint found the session. */
 function checkTools(items: readonly Item[], { by }: Place, ask: Ask<Item>): readonly Item[] {
   const { itemsParam, needsOutputs = by !== "nothing" } = ask;
-  const stray = findStray(items);
-  if (stray !== undefined) throw strayOutput(stray, itemsParam);
+  checkOutputs(items, itemsParam);
   const { items: paired, open } = pairTools(items);
-  if (by === "hint") return withoutOpen(paired, open);
-  const [first] = open;
-  if (first?.type !== "tool-call" || !needsOutputs) return paired;
+  if (open.size === 0) return paired;
+  if (by === "hint") return paired.filter((item) => !open.has(item));
+  const first = open.values().find((item) => item.type === "tool-call");
+  if (first === undefined || !needsOutputs) return paired;
   throw new GatewayError("tool_call_mismatch", `No tool output found for function call ${first.callId}.`, {
     param: itemsParam,
   });

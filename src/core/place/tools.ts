@@ -1,15 +1,17 @@
 /** Tool calls and their outputs as models expect them: each output directly after its call. */
 import { GatewayError } from "../errors.ts";
-import { type Exchange, exchangeOf, type Item, isSteering, type OtherItem, type ToolCall } from "../item.ts";
+import { exchangeIds, exchangeOf, type Item, isSteering, type ToolCall } from "../item.ts";
 import { canonicalJson } from "./runs.ts";
 
 /**
- * Moves a late output after its call, where models expect it, and leaves out what is already there; `open` calls are
- * unanswered.
+ * Moves a late output after its call, where models expect it, and leaves out what is already there; `open` calls, also
+ * those that only their dialect knows, are unanswered.
  */
 export function pairTools(items: readonly Item[]) {
   const { calls, aside } = readCalls(items);
-  const open = new Set<Item>();
+  const others = items.filter((item) => item.type === "other");
+  const given = exchangeIds(others, "tools");
+  const open = new Set<Item>(others.filter(({ exchange }) => exchange?.side === "model" && !given.has(exchange.id)));
   let isLate = false;
   for (const [item, call] of calls) {
     if (call.given.size === 0) open.add(item);
@@ -49,10 +51,12 @@ export function findStray(items: readonly Item[]): string | undefined {
   return undefined;
 }
 
-/** The error for such an output. */
-export function strayOutput(callId: string, param: string): GatewayError {
-  const message = `No tool call found for function call output with call_id ${callId}.`;
-  return new GatewayError("tool_call_mismatch", message, { param });
+/** Throws if there is such an output; `param` is the caller's name for the items. */
+export function checkOutputs(items: readonly Item[], param: string): void {
+  const stray = findStray(items);
+  if (stray === undefined) return;
+  const message = `No tool call found for function call output with call_id ${stray}.`;
+  throw new GatewayError("tool_call_mismatch", message, { param });
 }
 
 /** How many of the items are in order, given that the first `settled` are. Anything open or odd ends the count. */
@@ -73,22 +77,6 @@ export function settledLength(items: readonly Item[], settled: number): number {
     if (open.size === 0) length = index + 1;
   }
   return length;
-}
-
-/** Leaves out unanswered calls. */
-export function withoutOpen(items: readonly Item[], open: ReadonlySet<Item>): readonly Item[] {
-  const given = new Set<string | undefined>();
-  for (const item of items) if (item.type === "other") given.add(exchangedBy(item, "tools"));
-  const isOpen = (item: Item): boolean => {
-    if (item.type !== "other") return open.has(item);
-    const id = exchangedBy(item, "model");
-    return id !== undefined && !given.has(id);
-  };
-  return items.some(isOpen) ? items.filter((item) => !isOpen(item)) : items;
-}
-
-function exchangedBy({ exchange }: OtherItem, side: Exchange["side"]): string | undefined {
-  return exchange?.side === side ? exchange.id : undefined;
 }
 
 /** A call at its place: some models reuse the same ids in every answer. */

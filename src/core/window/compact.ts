@@ -2,7 +2,7 @@
 import type { Delta } from "../delta.ts";
 import { GatewayError } from "../errors.ts";
 import { isSteering, type Item } from "../item.ts";
-import { pairTools, withoutOpen } from "../place/tools.ts";
+import { pairTools } from "../place/tools.ts";
 import { type Finish, isCutOff, type Turn, type Usage } from "../turn.ts";
 import type { FitParts } from "./fit.ts";
 import { createParts } from "./parts.ts";
@@ -96,8 +96,8 @@ function toSummaryTurn(turn: Turn): Turn {
     native: undefined,
   };
   // A call still waiting for its output would stand between the conversation and the prompt, and models refuse that.
-  const said = withoutOpen(turn.items, pairTools(turn.items).open);
-  return { ...turn, items: said.filter((item) => !bringsSettings(item)), settings };
+  const { open } = pairTools(turn.items);
+  return { ...turn, items: turn.items.filter((item) => !open.has(item) && !bringsSettings(item)), settings };
 }
 
 /** Tools and settings among the items would come back with them. */
