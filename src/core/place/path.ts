@@ -25,9 +25,7 @@ export interface Path {
   readonly comparable: number;
   /** It is no longer all that was said: something was deleted or compacted. */
   readonly isAbridged: boolean;
-  /** A tool was called in it. */
-  readonly hasCalls: boolean;
-  /** It consists of words alone, in messages with nothing beside them. */
+  /** It consists of words alone, in messages with nothing beside them: no tool was called in it. */
   readonly isPlain: boolean;
   /** A caller said something in it that has more than its words. */
   readonly hasExtras: boolean;
@@ -55,7 +53,6 @@ export const noPath: Path = {
   settled: 0,
   comparable: 0,
   isAbridged: false,
-  hasCalls: false,
   isPlain: true,
   hasExtras: false,
   steering: [],
@@ -75,14 +72,13 @@ export async function readThread(store: SessionStore, { tip }: Pick<Session, "ti
 /** The path to a turn that follows the last one. */
 export function extend(path: Path, turn: PathTurn): Path {
   const track = trackToExtend(path);
-  let { lastSide, hasCalls, isPlain } = path;
+  let { lastSide, isPlain } = path;
   let isComparable = path.comparable === path.length && turn.digest !== undefined && !isAbridged(turn);
   let isBegun = false;
   for (const items of [turn.input, turn.output]) {
     for (const item of items) {
       if (isSteering(item)) continue;
       track.talk.push(item);
-      if (item.type === "tool-call") hasCalls = true;
       if (item.type !== "message" || typeof item.content !== "string" || item.extra !== undefined) isPlain = false;
       const side = sideOf(item);
       if (side === undefined) continue;
@@ -101,7 +97,6 @@ export function extend(path: Path, turn: PathTurn): Path {
     settled: settledLength(track.talk, path.settled),
     comparable: isComparable ? path.length + 1 : path.comparable,
     isAbridged: path.isAbridged || isAbridged(turn),
-    hasCalls,
     isPlain,
     hasExtras: path.hasExtras || turn.input.some((item) => !isSteering(item) && hasExtras(item)),
     steering: mergeSteering(path.steering, turn.input.filter(isSteering)),

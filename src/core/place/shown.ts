@@ -71,7 +71,7 @@ export function findAnswer(items: readonly Item[], end: number): number {
 
 /** Calls get our ids, since the caller's may differ: the n-th from the end is the same. */
 export function withOwnIds(shown: Shown, end: number, path: Path): Shown {
-  if (!path.hasCalls) return shown;
+  if (path.isPlain) return shown;
   // After a gap they can no longer be counted, but those that may still be answered are the newest.
   const known = hasGap(path) ? itemsOf(turnsOf(path).slice(-1)) : talkFrom(path, 0);
   const ours = known.some(isRemoved) ? [] : callIdsOf(known);
