@@ -6,18 +6,8 @@ import type { History } from "../ports.ts";
 import type { Session, SessionStore, Twin } from "../store.ts";
 import type { Match, CallerHabits } from "./match.ts";
 import { type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
-import { canonOfExchange, isWord, type Run, sideOf, toRuns, toSegments } from "./runs.ts";
-import {
-  divide,
-  historyOf,
-  isOneTurn,
-  isStep,
-  namesCall,
-  type Shown,
-  skipReasoning,
-  versionOf,
-  withOwnIds,
-} from "./shown.ts";
+import { canonOfExchange, isBlank, isWord, type Run, sideOf, toRuns, toSegments } from "./runs.ts";
+import { divide, isOneTurn, isStep, namesCall, type Shown, skipReasoning, versionOf, withOwnIds } from "./shown.ts";
 
 /**
  * The next step of the session's newest turn: it names that turn's calls, which nobody does by chance, so its words
@@ -81,7 +71,7 @@ function countRuns(items: readonly Item[]): number {
 
 /** Some callers show answers without words, and some do not. */
 function withoutBlankAnswers(items: readonly Item[]): Iterable<Item> {
-  return items.values().filter((item) => sideOf(item) !== "model" || isWord(item));
+  return items.values().filter((item) => !isBlank(item));
 }
 
 /** One exchange could also be another conversation, mistaken for this one's next message; two could not. */
@@ -94,7 +84,7 @@ export async function matchTail(
   shown: Shown,
   { isOneTalk, showAll }: CallerHabits,
 ): Promise<Match | undefined> {
-  const history = historyOf(shown);
+  const history = toRuns(shown.items.slice(0, shown.end));
   const candidates = await findCandidates(store, chain, session, history);
   if (candidates.length === 0) return undefined;
   const read = await Promise.all(
@@ -161,12 +151,12 @@ function endsAlike(path: Path, shown: readonly Run[], showsAll: boolean): boolea
  * The end of a path, with more than this many whole runs, or all of it: a thread may be much longer than what is shown.
  * A question after a wordless answer is a second one, not part of the first.
  */
-function lastOf({ length, track: { turns } }: Path, runs: number): readonly Item[] {
+function lastOf(path: Path, runs: number): readonly Item[] {
   const items: Item[] = [];
   let changes = 0;
   let last: Run["side"] | undefined;
-  for (const { input, output } of walkBack(turns, length)) {
-    for (const item of walkBack(input.concat(output.some(isWord) ? output : blank))) {
+  for (const { input, output } of turnsOf(path).toReversed()) {
+    for (const item of input.concat(output.some(isWord) ? output : blank).toReversed()) {
       items.push(item);
       const side = sideOf(item);
       if (side === undefined || side === last || !isWord(item)) continue;
@@ -177,13 +167,6 @@ function lastOf({ length, track: { turns } }: Path, runs: number): readonly Item
     }
   }
   return items.toReversed();
-}
-
-function* walkBack<Each>(list: readonly Each[], length = list.length): Generator<Each> {
-  for (let at = length - 1; at >= 0; at -= 1) {
-    const each = list[at];
-    if (each !== undefined) yield each;
-  }
 }
 
 const blank: readonly Item[] = [{ type: "message", role: "assistant", content: "" }];

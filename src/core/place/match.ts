@@ -6,7 +6,7 @@ import type { History } from "../ports.ts";
 import { maxTwins, type Session, type SessionStore, type Twin } from "../store.ts";
 import { findKnown, type Known } from "./known.ts";
 import { noPath, type Path } from "./path.ts";
-import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
+import { isBlank, type Run, sideOf, toRuns } from "./runs.ts";
 import { divide, findAnswer, type Shown, skipReasoning, steeringOf, versionOf, withOwnIds } from "./shown.ts";
 import { isSameSteering } from "./steering.ts";
 import type { Threads } from "./threads.ts";
@@ -158,10 +158,6 @@ function skipBlank({ items, end }: Shown, start: number, { talkLength, track: { 
     ours -= 1;
   }
   return next;
-}
-
-function isBlank(item: Item | undefined): boolean {
-  return item !== undefined && sideOf(item) === "model" && !isWord(item);
 }
 
 function isUnsaid(item: Item | undefined): boolean {

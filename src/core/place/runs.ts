@@ -137,6 +137,11 @@ export function isWord(item: Item): boolean {
   return item.type === "message" ? wordsOf(item.content).trim() !== "" : sideOf(item) !== undefined;
 }
 
+/** It is an answer without words. */
+export function isBlank(item: Item | undefined): boolean {
+  return item !== undefined && sideOf(item) === "model" && !isWord(item);
+}
+
 /**
  * What the model asks for is identified by its id, since clients do not repeat all its fields; what it is given, by
  * content.

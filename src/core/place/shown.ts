@@ -3,7 +3,7 @@ import { exchangeIds, type Item, isRemoved, isSteering } from "../item.ts";
 import type { Known } from "./known.ts";
 import type { CallerVersion, Match } from "./match.ts";
 import { hasExtras, hasGap, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
-import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
+import { isWord, type Run, sideOf } from "./runs.ts";
 
 /** A request's items, told apart: what was said before, and what is new. */
 export interface Shown {
@@ -39,11 +39,6 @@ export function isOneTurn(items: Iterable<Item>): boolean {
     last = side ?? last;
   }
   return true;
-}
-
-/** The runs up to the model's last word. */
-export function historyOf({ items, end }: Shown): readonly Run[] {
-  return toRuns(items.slice(0, end));
 }
 
 /** The model's last shown words include calls that are still open, and all of their calls are of the newest turn. */
