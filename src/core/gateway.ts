@@ -18,7 +18,7 @@ import { leaveOnReturn } from "./leaving.ts";
 import { createLiveTurns, type LiveTurnsLimits } from "./live/live-turns.ts";
 import { findContinued, findPlace, type Requester, withUnstored } from "./place/place.ts";
 import type { About, Remark, Tell } from "./ports.ts";
-import { createQueue, leaveAll, type Queue } from "./place/queue.ts";
+import { createQueue, leaveAll } from "./place/queue.ts";
 import { createThreads } from "./place/threads.ts";
 import { createRecall, type Recall } from "./live/recall.ts";
 import { createSettling, isNamed, type PlacedTurn } from "./settling.ts";
@@ -287,8 +287,9 @@ export function createGateway(parts: GatewayParts): Gateway {
       checkSize(ask, limits(), ask.settings.tools);
       const { turnId: id, signal } = caller;
       const resolved = await resolve(ask, caller);
-      const unqueued = { ...placing, queue: noQueue, unstored: new Map() };
-      const place = await findPlace(unqueued, resolved, caller, []);
+      // It takes no turn of a thread, so it need not wait: nobody else is in its queue.
+      const alone = { ...placing, queue: createQueue(() => 0), unstored: new Map() };
+      const place = await findPlace(alone, resolved, caller, []);
       const { model, settings, stream } = ask;
       return countTokens(parts, { id, model, items: assembleContext(place, resolved), settings, stream }, signal);
     },
@@ -311,6 +312,3 @@ export function createGateway(parts: GatewayParts): Gateway {
     },
   };
 }
-
-/** It takes no turn of a thread, so it need not wait. */
-const noQueue: Queue = { enter: async () => () => {}, isFree: () => true, isIdle: () => true, waiting: () => 0 };
