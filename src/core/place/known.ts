@@ -5,7 +5,7 @@
 import type { Item } from "../item.ts";
 import type { Path, Track } from "./path.ts";
 import type { Shown } from "./shown.ts";
-import { isSameText, isSameWord, type Run, sideOf, wordsOf } from "./runs.ts";
+import { isSameText, isSameWord, sideOf, wordsOf } from "./runs.ts";
 
 /** The beginning of the shown items that a thread has. */
 export interface Known {
@@ -21,8 +21,6 @@ export interface Known {
 export interface Agreement extends Omit<Known, "digest"> {
   /** How many turns of the path. */
   readonly turns: number;
-  /** Who spoke last. */
-  readonly side: Run["side"] | undefined;
 }
 
 /** The longest known beginning, up to the end of a turn on the path; undefined: they differ from the start. */
@@ -32,9 +30,8 @@ export function findKnown(shown: Shown, { comparable, track }: Path): Known | un
   /** The caller's ids of our calls, where they differ. */
   const renamed = new Map<string, string>();
   const start = findSaid(items, 0, end);
-  const none: Agreement = { turns: 0, length: start, start, side: undefined };
-  let agreed = recallAgreement(shown, comparable, track) ?? none;
-  let { length: theirs, side } = agreed;
+  let agreed = recallAgreement(shown, comparable, track) ?? { turns: 0, length: start, start };
+  let { length: theirs } = agreed;
   let isPure = agreed.start !== undefined;
   let ours = ends[agreed.turns - 1] ?? 0;
 
@@ -42,15 +39,13 @@ export function findKnown(shown: Shown, { comparable, track }: Path): Known | un
   function meets(turn: number): boolean {
     for (const until = ends[turn] ?? 0; ours < until; ours += 1) {
       const item = talk[ours];
-      const speaker = item && sideOf(item);
-      if (item === undefined || speaker === undefined) continue;
+      if (item === undefined || sideOf(item) === undefined) continue;
       const next = findSaid(items, theirs, end);
       const shownItem = items[next];
       if (shownItem === undefined || next === end) return false;
       if (next > theirs) isPure = false;
       if (!isSame(item, shownItem, renamed)) return meetsAsOne(next, until);
       theirs = next + 1;
-      side = speaker;
     }
     return true;
   }
@@ -70,13 +65,11 @@ export function findKnown(shown: Shown, { comparable, track }: Path): Known | un
     if (!calls.every((call, at) => behind[at] !== undefined && isSame(call, behind[at], renamed))) return false;
     ours = until;
     theirs = next + 1 + calls.length;
-    side = "model";
     return true;
   }
 
   for (let turn = agreed.turns; turn < comparable && meets(turn); turn += 1) {
-    if (!isBetween(shown, theirs, side)) continue;
-    agreed = { turns: turn + 1, length: theirs, start: isPure ? start : undefined, side };
+    if (isBetween(shown, theirs)) agreed = { turns: turn + 1, length: theirs, start: isPure ? start : undefined };
   }
   const digest = turns[agreed.turns - 1]?.digest;
   if (digest === undefined) return undefined;
@@ -91,17 +84,17 @@ const minRemembered = 32;
 function recallAgreement(shown: Shown, comparable: number, { agreed }: Track): Agreement | undefined {
   const before = agreed?.items.deref();
   if (agreed === undefined || before === undefined) return undefined;
-  const { turns, length, side } = agreed;
-  if (turns > comparable || length > shown.end || !isBetween(shown, length, side)) return undefined;
+  const { turns, length } = agreed;
+  if (turns > comparable || length > shown.end || !isBetween(shown, length)) return undefined;
   for (let at = 0; at < length; at += 1) if (shown.items[at] !== before[at]) return undefined;
   return agreed;
 }
 
-/** Whether the caller's next word is not of this side: what one side says in a row is one run. */
-function isBetween({ items, end }: Shown, from: number, side: Run["side"] | undefined): boolean {
+/** Whether another side speaks next: what one side says in a row is one run. */
+function isBetween({ items, end }: Shown, from: number): boolean {
   const next = findSaid(items, from, end);
-  const item = items[next];
-  return item === undefined || next === end || sideOf(item) !== side;
+  const [last, item] = [items[from - 1], items[next]];
+  return last === undefined || item === undefined || next === end || sideOf(item) !== sideOf(last);
 }
 
 /** The place of the next item that counts. */
