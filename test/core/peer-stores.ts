@@ -26,14 +26,14 @@ export function createPeerStores(): () => PeerStore {
         held.add(leave);
         return leave;
       },
-      isTaken: async (name) => !queue.isFree(name),
+      isTaken: async (name) => !queue.isIdle(name),
       publish(name, events) {
         // As it would be transmitted.
         said.set(name, [...(said.get(name) ?? []), ...JSON.parse(JSON.stringify(events))]);
       },
       async *subscribe(name, signal) {
         for (let count = 0; ; await nextTick(undefined, { signal })) {
-          const isOver = queue.isFree(name);
+          const isOver = queue.isIdle(name);
           const news = said.get(name)?.slice(count) ?? [];
           count += news.length;
           if (news.length > 0) yield news;

@@ -31,7 +31,7 @@ import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
 import type { Match, MatchParts } from "./match.ts";
 import { noPath, type Path, readThread } from "./path.ts";
-import { leaveAll, type Queue } from "./queue.ts";
+import { enterLine, leaveAll, type Queue } from "./queue.ts";
 import { continueSession, type UnstoredSession } from "./session.ts";
 import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts";
 import type { Ask } from "../turn.ts";
@@ -93,17 +93,25 @@ export interface PlaceParts extends MatchParts {
   readonly alwaysResends: () => boolean;
 }
 
-/** `whenLeft` collects what must be called when the place is left, or none was found. */
+/** A request that looks for its place. */
+export interface PlaceSearch {
+  readonly parts: PlaceParts;
+  readonly ask: Ask<Item>;
+  readonly requester: Requester;
+  /** What must be called when the place is left, or none was found. */
+  readonly whenLeft: (() => void)[];
+}
+
 export function findPlace(
   parts: PlaceParts,
   ask: Ask<Item>,
   requester: Requester,
-  whenLeft: (() => void)[],
+  whenLeft: PlaceSearch["whenLeft"],
 ): Promise<Place> {
-  if (ask.previousId !== undefined) return continueResponse(parts, ask, ask.previousId, requester, whenLeft);
-  if (ask.conversationId !== undefined)
-    return continueConversation(parts, ask, ask.conversationId, requester, whenLeft);
-  if (requester.hint !== undefined) return continueSession(parts, ask, requester, requester.hint, whenLeft);
+  const search = { parts, ask, requester, whenLeft };
+  if (ask.previousId !== undefined) return continueResponse(search, ask.previousId);
+  if (ask.conversationId !== undefined) return continueConversation(search, ask.conversationId);
+  if (requester.hint !== undefined) return continueSession(search, requester.hint);
   const history = ask.keep === "yes" ? "new" : "stateless";
   return Promise.resolve({ history, path: noPath, input: ask.items, by: "nothing", ...outside });
 }
@@ -118,13 +126,10 @@ export function placedBy(ask: Ask<Item>, hint: string | undefined): Place["by"] 
   return hint === undefined ? "nothing" : "hint";
 }
 
-async function continueResponse(
-  { store, queue }: PlaceParts,
-  ask: Ask<Item>,
-  previousId: string,
-  { owner, signal, stands, memory }: Requester,
-  whenLeft: (() => void)[],
-): Promise<Place> {
+async function continueResponse(search: PlaceSearch, previousId: string): Promise<Place> {
+  const { parts, ask, requester, whenLeft } = search;
+  const { store } = parts;
+  const { owner, memory } = requester;
   const remembered = memory?.find(previousId);
   if (remembered !== undefined) {
     const input = withoutRepeat(ask.items, remembered);
@@ -134,7 +139,7 @@ async function continueResponse(
   let session = previous.session === undefined ? undefined : await store.readSession(previous.session);
   // A turn that continues a session's newest takes part in its thread; any other is a branch of its own.
   if (session?.tip === previous.id) {
-    whenLeft.push(await queue.enter(session.id, signal, stands));
+    await enterLine(search, session.id);
     session = await store.readSession(session.id);
     if (session?.tip !== previous.id) leaveAll(whenLeft);
   }
@@ -170,16 +175,11 @@ export function noPrevious(previousId: string, why: string): GatewayError {
   });
 }
 
-async function continueConversation(
-  { store, queue }: PlaceParts,
-  ask: Ask<Item>,
-  conversationId: string,
-  { owner, signal, stands }: Requester,
-  whenLeft: (() => void)[],
-): Promise<Place> {
+async function continueConversation(search: PlaceSearch, conversationId: string): Promise<Place> {
+  const { store } = search.parts;
+  const { owner } = search.requester;
   const found = await findConversation(store, owner, conversationId);
-  const isFree = queue.isFree(conversationId);
-  whenLeft.push(await queue.enter(conversationId, signal, stands));
+  const isFree = await enterLine(search, conversationId);
   let session = isFree ? found : await findConversation(store, owner, conversationId);
   let path = await readThread(store, session);
   if (path.tip?.id !== session.tip) {
@@ -188,7 +188,7 @@ async function continueConversation(
     path = await readThread(store, session);
   }
   const move = { id: session.id, expectedTip: session.tip, otherwise: "refuse", resends: false } as const;
-  const input = withoutRepeat(ask.items, path);
+  const input = withoutRepeat(search.ask.items, path);
   return { history: "continued", path, base: [], input, session, move, by: "conversation" };
 }
 

@@ -1,6 +1,7 @@
 /** One turn at a time per key, in order of arrival, with a bound on those who wait. */
 import { GatewayError } from "../errors.ts";
 import type { Peers } from "../peers.ts";
+import type { PlaceSearch } from "./place.ts";
 
 export interface Queue {
   /**
@@ -8,8 +9,6 @@ export interface Queue {
    * line of the key `behind` go first. The returned function must be called once, when the turn is over.
    */
   enter(key: string, signal: AbortSignal, stands?: () => void, behind?: string): Promise<() => void>;
-  /** Nobody would have to wait now. */
-  isFree(key: string): boolean;
   /** Nobody here holds it or waits for it. */
   isIdle(key: string): boolean;
   /** How many wait now. */
@@ -29,11 +28,8 @@ export function createQueue(maxWaiting: () => number, peers?: Pick<Peers, "enter
     else present.delete(key);
   }
 
-  const isIdle = (key: string): boolean => !present.has(key);
   return {
-    // Who waits elsewhere is not known here.
-    isFree: peers === undefined ? isIdle : () => false,
-    isIdle,
+    isIdle: (key) => !present.has(key),
     waiting: () => waiting,
     async enter(key, signal, stands, behind) {
       signal.throwIfAborted();
@@ -58,6 +54,16 @@ export function createQueue(maxWaiting: () => number, peers?: Pick<Peers, "enter
       }
     },
   };
+}
+
+/** Waits in a line, until the place is left. True: nobody else was in it, so that nothing has changed meanwhile. */
+export async function enterLine(search: PlaceSearch, key: string, behind?: string): Promise<boolean> {
+  const { store, queue } = search.parts;
+  const { signal, stands } = search.requester;
+  // Who waits on other gateways is not known here.
+  const isFree = store.peers === undefined && queue.isIdle(key);
+  search.whenLeft.push(await queue.enter(key, signal, stands, behind));
+  return isFree;
 }
 
 /** Leaves the lines in reverse order of entry. */

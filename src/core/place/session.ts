@@ -3,8 +3,8 @@ import type { Item } from "../item.ts";
 import { withoutKnown } from "./again.ts";
 import { type Match, matchHistory } from "./match.ts";
 import { noPath, readThread } from "./path.ts";
-import type { Place, PlaceParts, Requester } from "./place.ts";
-import { leaveAll } from "./queue.ts";
+import type { Place, PlaceSearch, Requester } from "./place.ts";
+import { enterLine, leaveAll } from "./queue.ts";
 import { sideOf } from "./runs.ts";
 import { divide, isStep, readShown, type Shown } from "./shown.ts";
 import type { Session } from "../store.ts";
@@ -19,13 +19,8 @@ export interface UnstoredSession {
   turns: number;
 }
 
-/** A request that looks for its session. */
-interface SessionSearch {
-  readonly parts: PlaceParts;
-  readonly ask: Ask<Item>;
-  readonly requester: Requester;
+interface SessionSearch extends PlaceSearch {
   readonly hint: string;
-  readonly whenLeft: (() => void)[];
   readonly shown: Shown;
   /** It resends its history, whatever its session is known for. */
   readonly alwaysResends: boolean;
@@ -35,30 +30,24 @@ interface SessionSearch {
  * Until a session is stored, whoever might continue it waits in a line of its owner and hint; from then on in the line
  * of its id, but behind those who are still in the first.
  */
-export async function continueSession(
-  parts: PlaceParts,
-  ask: Ask<Item>,
-  requester: Requester,
-  hint: string,
-  whenLeft: (() => void)[],
-): Promise<Place> {
+export async function continueSession(placing: PlaceSearch, hint: string): Promise<Place> {
+  const { parts, ask, requester } = placing;
   const { store, queue, newSessionId, unstored } = parts;
-  const { owner, signal, stands } = requester;
+  const { owner } = requester;
   const resends = requester.alwaysResends ?? parts.alwaysResends();
   const alwaysResends = resends && requester.neverShows !== true;
-  const search: SessionSearch = { parts, ask, requester, hint, whenLeft, shown: readShown(ask.items), alwaysResends };
+  const search: SessionSearch = { ...placing, hint, shown: readShown(ask.items), alwaysResends };
   const session = await store.findSession(owner, hint);
   if (session !== undefined && !mustWait(search, session)) return placeByHistory(search, session);
 
   const name = JSON.stringify([owner, hint]);
-  const isFirst = queue.isFree(name);
   const isIdle = queue.isIdle(name);
   const begun = unstored.get(name);
   if (session === undefined && !isIdle && begun && !mayContinue(search, begun)) return begin(search, name, begun);
 
   const skipsLine = session !== undefined && isIdle;
-  if (!skipsLine) whenLeft.push(await queue.enter(name, signal, stands));
-  const current = skipsLine || isFirst ? session : await store.findSession(owner, hint);
+  const isCurrent = skipsLine || (await enterLine(search, name));
+  const current = isCurrent ? session : await store.findSession(owner, hint);
   // On other gateways somebody may still be in the first line.
   if (current !== undefined) return takeTurn(search, current, skipsLine ? name : undefined);
   const beginning = unstored.get(name) ?? { sessionId: newSessionId(), first: ask, turns: 0 };
@@ -83,11 +72,10 @@ function begin(search: SessionSearch, name: string, beginning: UnstoredSession):
 
 /** Waits in the session's line, which may be `behind` another, then continues where the session is. */
 async function takeTurn(search: SessionSearch, known: Session, behind: string | undefined): Promise<Place> {
-  const { parts, ask, requester, hint, whenLeft, shown } = search;
-  const { store, queue } = parts;
-  const { owner, signal, stands } = requester;
-  const isFree = queue.isFree(known.id);
-  whenLeft.push(await queue.enter(known.id, signal, stands, behind));
+  const { ask, hint, shown } = search;
+  const { store } = search.parts;
+  const { owner } = search.requester;
+  const isFree = await enterLine(search, known.id, behind);
   const session = isFree ? known : await store.findSession(owner, hint);
   // It was deleted while the request waited, so its line means nothing now.
   if (session?.id !== known.id) return searchAgain(search);
@@ -104,9 +92,9 @@ async function takeTurn(search: SessionSearch, known: Session, behind: string | 
 }
 
 /** Leaves every line first: two requests waiting in each other's lines would never end. */
-function searchAgain({ parts, ask, requester, hint, whenLeft }: SessionSearch): Promise<Place> {
-  leaveAll(whenLeft);
-  return continueSession(parts, ask, requester, hint, whenLeft);
+function searchAgain(search: SessionSearch): Promise<Place> {
+  leaveAll(search.whenLeft);
+  return continueSession(search, search.hint);
 }
 
 /** Threads found by their content need not wait for each other, but the next step of a turn queues for its thread. */
