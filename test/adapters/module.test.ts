@@ -307,6 +307,22 @@ for (const said of [
   });
 }
 
+test("details of usage that a module leaves out, or shows as null, are none", async () => {
+  const usage = { inputTokens: 3, outputTokens: 2, reasoningTokens: null, cacheWriteTokens: null };
+  const loose = async function* () {
+    yield [{ type: "usage", usage }];
+  } as unknown as Adapter["stream"];
+  const whole = { inputTokens: 3, cachedTokens: 0, outputTokens: 2, reasoningTokens: 0 };
+  assert.deepEqual(await collect(guardAdapter({ stream: loose })), [{ type: "usage", usage: whole }]);
+});
+
+test("a delta with a wrong field is reported by its type", async () => {
+  const failure = await failureOf(async function* () {
+    yield [{ type: "usage", usage: { inputTokens: 3 } }];
+  });
+  assert.match(String(failure.cause), /a delta of type 'usage' with a field that is missing or wrong; found: /);
+});
+
 test("a module may say everything that an adapter can", async () => {
   const extra = { dialect: "responses", fields: { type: "note" } } as const;
   const said: readonly Delta[] = [

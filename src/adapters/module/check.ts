@@ -9,16 +9,24 @@ import { isCount, isObject, type JsonObject as Fields } from "../json.ts";
 export function checkBatch(batch: unknown, choices = 1): readonly Delta[] {
   if (!Array.isArray(batch)) throw unfit("stream must yield lists of deltas", batch);
   for (const delta of batch) {
-    if (!isDelta(delta)) throw unfit("stream yielded something that is not a delta", delta);
+    if (!isDelta(delta)) throw unfit(`stream yielded ${nameOf(delta)}`, delta);
     if (!isChoice(delta["choice"], choices))
       throw unfit("stream yielded a delta for a choice that was not requested", delta);
   }
-  return (batch.some(hasNull) ? batch.map(withoutNulls) : batch) as readonly Delta[];
+  return (batch.some(isLoose) ? batch.map(tighten) : batch) as readonly Delta[];
 }
 
 function isDelta(value: unknown): value is Fields {
-  if (!isObject(value) || typeof value["type"] !== "string" || !Object.hasOwn(whole, value["type"])) return false;
-  return whole[value["type"] as Delta["type"]](value);
+  return hasKnownType(value) && whole[value.type](value);
+}
+
+function hasKnownType(value: unknown): value is Fields & Pick<Delta, "type"> {
+  return isObject(value) && typeof value["type"] === "string" && Object.hasOwn(whole, value["type"]);
+}
+
+function nameOf(unfitting: unknown): string {
+  if (!hasKnownType(unfitting)) return "something that is not a delta";
+  return `a delta of type '${unfitting.type}' with a field that is missing or wrong`;
 }
 
 /** The first choice has no number. */
@@ -26,15 +34,22 @@ function isChoice(choice: unknown, choices: number): boolean {
   return isAbsent(choice) || (isCount(choice) && choice > 0 && choice < choices);
 }
 
-/** A null field means an absent one. */
-function hasNull(delta: Fields): boolean {
+/** Whether fields of it may be null; those of notes and usage are a level deeper. */
+function isLoose(delta: Fields): boolean {
   for (const key in delta) if (delta[key] === null) return true;
-  return delta["type"] === "notes";
+  return delta["type"] === "notes" || delta["type"] === "usage";
 }
 
-function withoutNulls(delta: Fields): Fields {
-  const said = Object.fromEntries(Object.entries(delta).filter(([, value]) => value !== null));
-  return isObject(said["notes"]) ? { ...said, notes: withoutNulls(said["notes"]) } : said;
+/** A null field means an absent one, and an absent detail of the usage means none. */
+function tighten(delta: Fields): Fields {
+  const { notes, usage, ...said } = withoutAbsent(delta);
+  if (isObject(notes)) return { ...said, notes: withoutAbsent(notes) };
+  if (isObject(usage)) return { ...said, usage: { cachedTokens: 0, reasoningTokens: 0, ...withoutAbsent(usage) } };
+  return said;
+}
+
+function withoutAbsent(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isAbsent(value)));
 }
 
 /** Whether JSON, in which it is stored and sent, can hold it: no cycle, no BigInt. */
@@ -82,7 +97,7 @@ const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
   usage: ({ usage }) =>
     isObject(usage) &&
     counts.every((count) => isCount(usage[count])) &&
-    (usage["cacheWriteTokens"] === undefined || isCount(usage["cacheWriteTokens"])),
+    details.every((detail) => isAbsent(usage[detail]) || isCount(usage[detail])),
   notes: ({ notes }) =>
     isObject(notes) && isWord(notes["fingerprint"]) && isWord(notes["serviceTier"]) && mayBeExtra(notes["extra"]),
   finish: ({ reason }) => finishes.some((known) => known === reason),
@@ -90,7 +105,8 @@ const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
 
 const kinds: ReadonlySet<unknown> = new Set([undefined, null, "function", "custom", "search"]);
 const sides: ReadonlySet<unknown> = new Set(["model", "tools"]);
-const counts: readonly (keyof Usage)[] = ["inputTokens", "cachedTokens", "outputTokens", "reasoningTokens"];
+const counts: readonly (keyof Usage)[] = ["inputTokens", "outputTokens"];
+const details: readonly (keyof Usage)[] = ["cachedTokens", "cacheWriteTokens", "reasoningTokens"];
 
 /** What was found may be anything, so it goes only to the log. */
 export function unfit(what: string, found: unknown): GatewayError {
