@@ -133,6 +133,13 @@ suite("a conversation that is longer than the window", () => {
     assert.deepEqual(fitWindow(short, [], roomFor(fresh, last), count), [fresh, last]);
   });
 
+  test("keeps the newest compaction of a server, which only its own dialect knows", () => {
+    const fields = { type: "compaction", encrypted_content: "sealed" };
+    const sealed: Item = { type: "other", extra: { dialect: "responses", fields } };
+    const short = [task, compaction("long ago"), second, sealed, third, second, third, last];
+    assert.deepEqual(fitWindow(short, [], roomFor(sealed, last), count), [sealed, last]);
+  });
+
   test("is counted from its end, each text once, and only as far as it fits", () => {
     const long = [task, ...Array.from({ length: 50 }, (_, index) => [user(`q${index}`), assistant(`a${index}`)]), last];
     const counted: string[] = [];

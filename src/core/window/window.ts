@@ -1,5 +1,5 @@
 /** What fits into a model's context window of a conversation: the middle goes first, the newest never. */
-import { type Content, exchangeOf, type Extra, isSteering, type Item, type Part } from "../item.ts";
+import { type Content, exchangeOf, type Extra, isSteering, type Item, type Part, typeOf } from "../item.ts";
 
 export interface Window {
   /** How many tokens the model takes, input and output together. */
@@ -56,13 +56,18 @@ export function fitWindow(
     behind = last;
   }
   left -= window.reserve;
-  keep([items.findLastIndex((item) => item.type === "compaction")]);
+  keep([items.findLastIndex(isCompaction)]);
   keep([items.findIndex(isQuestion)]);
   for (const start of starts) {
     if (!keep(range(start, behind))) break;
     behind = start;
   }
   return kept.size === items.length ? items : items.filter((_, index) => kept.has(index));
+}
+
+/** One that a server made in the middle of an answer is known to its dialect alone. */
+function isCompaction(item: Item): boolean {
+  return item.type === "compaction" || (item.type === "other" && typeOf(item.extra) === "compaction");
 }
 
 /**
