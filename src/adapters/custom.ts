@@ -39,55 +39,6 @@ export function readFreeInput(written: string): string {
   return typeof input === "string" ? input : written;
 }
 
-/** The arguments of a function that stands in for a custom tool, piece by piece. */
-export interface FreeInput {
-  /** The tool's input, once it is complete; never twice. */
-  accept(piece: string): string | undefined;
-  /** The same at the end of the arguments; if incomplete, as the model wrote it. */
-  end(): string | undefined;
-}
-
-export function createFreeInput(): FreeInput {
-  const endsIn = createObjectScanner();
-  let written = "";
-  let isTold = false;
-
-  function emit(): string | undefined {
-    const input = isTold ? "" : readFreeInput(written);
-    isTold = true;
-    return input === "" ? undefined : input;
-  }
-
-  return {
-    accept(piece) {
-      if (isTold) return undefined;
-      written += piece;
-      return endsIn(piece) ? emit() : undefined;
-    },
-    end: emit,
-  };
-}
-
-/**
- * Says whether the JSON object ends in the next piece. Reparsing it for each piece would take minutes for a long one.
- */
-export function createObjectScanner(): (piece: string) => boolean {
-  let depth = 0;
-  let isQuoted = false;
-  let isEscaped = false;
-  return (piece) => {
-    for (const character of piece) {
-      if (isEscaped) isEscaped = false;
-      else if (character === "\\") isEscaped = isQuoted;
-      else if (character === '"') isQuoted = !isQuoted;
-      else if (isQuoted) continue;
-      else if (character === "{") depth++;
-      else if (character === "}" && --depth === 0) return true;
-    }
-    return false;
-  };
-}
-
 /** Says whether a name is that of a custom tool. */
 export function createIsCustom(tools: readonly Tool[]): (name: string) => boolean {
   const names = new Set(tools.flatMap((tool) => (tool.type === "custom" ? [tool.name] : [])));

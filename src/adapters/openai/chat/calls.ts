@@ -1,6 +1,6 @@
 /** Reads tool calls, which each server numbers, names and splits in its own way. */
 import { GatewayError } from "../../../core/errors.ts";
-import { createFreeInput, createObjectScanner, type FreeInput } from "../../custom.ts";
+import { readFreeInput } from "../../custom.ts";
 import { type JsonObject, isObject, objectAt, textAt } from "../../json.ts";
 import { toArgumentsText } from "../json.ts";
 import { extraOf } from "../native.ts";
@@ -16,8 +16,8 @@ interface Call {
   /** What came before the name. */
   held: string;
   readonly heldFields: Map<string, unknown>;
-  /** For a function that stands in for a custom tool: its input, known only when complete. */
-  input: FreeInput | undefined;
+  /** It is a function that stands in for a custom tool. */
+  standsIn: boolean;
   /** Whether its arguments end in the next piece. */
   readonly endsIn: (piece: string) => boolean;
   isWhole: boolean;
@@ -42,8 +42,8 @@ export function createCallReader(say: Say, isCustom: (name: string) => boolean):
   /** The first call of each id. */
   const byId = new Map<string, Call>();
   let last: Call | undefined;
-  /** Calls whose input cannot be sent yet. */
-  const waiting: Call[] = [];
+  /** What was written so far of inputs for custom tools, which are read from complete arguments. */
+  const waiting = new Map<Call, string>();
 
   /** A name with a new id begins another call, even under an index that was used before. */
   function find(index: unknown, id: string | undefined, name: string | undefined): Call {
@@ -52,7 +52,7 @@ export function createCallReader(say: Say, isCustom: (name: string) => boolean):
     const known = id === undefined || here?.id === id ? here : byId.get(id);
     const isOther = here?.name !== undefined && isNamed;
     // Some servers give all calls of an answer the same id, so only their places differ; others the same place.
-    const isNext = isNamed && known !== undefined && known === here && isBehind(here, id, name);
+    const isNext = isNamed && known !== undefined && known === here && isBehind(here, name);
     const isTwin = known?.name !== undefined && isNamed && typeof index === "number" && (here === undefined || isNext);
     const found = (isTwin ? undefined : known) ?? (isOther ? undefined : here) ?? begin(id, isTwin);
     if (found.name === undefined) found.id ??= id;
@@ -70,7 +70,7 @@ export function createCallReader(say: Say, isCustom: (name: string) => boolean):
       name: undefined,
       held: "",
       heldFields: new Map(),
-      input: undefined,
+      standsIn: false,
       endsIn: createObjectScanner(),
       isWhole: false,
     };
@@ -80,22 +80,33 @@ export function createCallReader(say: Say, isCustom: (name: string) => boolean):
 
   function giveName(call: Call, name: string, custom: JsonObject | undefined): void {
     call.name = name;
-    if (custom === undefined && isCustom(name)) {
-      call.input = createFreeInput();
-      waiting.push(call);
-    }
-    const kind = custom === undefined && call.input === undefined ? "function" : "custom";
+    call.standsIn = custom === undefined && isCustom(name);
+    if (call.standsIn) waiting.set(call, "");
+    const kind = custom === undefined && !call.standsIn ? "function" : "custom";
     const callId = call.isTwin ? undefined : call.id;
     const extra = call.heldFields.size > 0 && { dialect: "chat" as const, fields: Object.fromEntries(call.heldFields) };
     say({ type: "tool-call", index: call.number, callId, name, kind, ...(extra && { extra }) });
   }
 
-  function sayInput({ number: index }: Call, text: string | undefined): void {
-    if (text !== undefined && text !== "") say({ type: "tool-arguments", index, text });
+  function sayArguments({ number: index }: Call, text: string): void {
+    if (text !== "") say({ type: "tool-arguments", index, text });
+  }
+
+  /** What comes after the input has been said is ignored. */
+  function addToInput(call: Call, piece: string): void {
+    const written = waiting.get(call);
+    if (written === undefined) return;
+    waiting.set(call, written + piece);
+    if (call.isWhole) sayInput(call, written + piece);
+  }
+
+  function sayInput(call: Call, written: string): void {
+    waiting.delete(call);
+    sayArguments(call, readFreeInput(written));
   }
 
   function settle(): void {
-    for (const call of waiting.splice(0)) sayInput(call, call.input?.end());
+    for (const [call, written] of waiting) sayInput(call, written);
   }
 
   return {
@@ -113,9 +124,10 @@ export function createCallReader(say: Say, isCustom: (name: string) => boolean):
         if (name === undefined) return;
         giveName(call, name, custom);
       } else if (extra !== undefined) say({ type: "tool-extra", index: call.number, extra });
-      // A call with an id is recognized anyway.
-      if (call.id === undefined && custom === undefined) call.isWhole ||= call.endsIn(piece);
-      sayInput(call, call.input === undefined ? piece : call.input.accept(piece));
+      // Otherwise a call with an id is recognized anyway.
+      if (call.standsIn || (call.id === undefined && custom === undefined)) call.isWhole ||= call.endsIn(piece);
+      if (call.standsIn) addToInput(call, piece);
+      else sayArguments(call, piece);
     },
     settle,
     end() {
@@ -127,10 +139,31 @@ export function createCallReader(say: Say, isCustom: (name: string) => boolean):
 }
 
 /**
- * Whether an entry at a call's place, with its id or none, is another call: by its name, or because the call is whole.
+ * Whether an entry at a call's place, with its id or none, is another call: by its name, or because a call without an id
+ * is whole.
  */
-function isBehind(call: Call, id: string | undefined, name: string): boolean {
-  return call.name !== undefined && (call.name !== name || (id === undefined && call.isWhole));
+function isBehind(call: Call, name: string): boolean {
+  return call.name !== undefined && (call.name !== name || (call.id === undefined && call.isWhole));
+}
+
+/**
+ * Says whether the JSON object ends in the next piece. Reparsing it for each piece would take minutes for a long one.
+ */
+function createObjectScanner(): (piece: string) => boolean {
+  let depth = 0;
+  let isQuoted = false;
+  let isEscaped = false;
+  return (piece) => {
+    for (const character of piece) {
+      if (isEscaped) isEscaped = false;
+      else if (character === "\\") isEscaped = isQuoted;
+      else if (character === '"') isQuoted = !isQuoted;
+      else if (isQuoted) continue;
+      else if (character === "{") depth++;
+      else if (character === "}" && --depth === 0) return true;
+    }
+    return false;
+  };
 }
 
 const knownOfCall = new Set(["index", "id", "type", "function", "custom"]);
