@@ -14,7 +14,7 @@ export function writeContent(content: Content, limits: MediaLimits): WrittenPart
   return content.flatMap((part) => writePart(part, limits));
 }
 
-export function writePart(part: Part, limits: MediaLimits): WrittenPart[] {
+function writePart(part: Part, limits: MediaLimits): WrittenPart[] {
   switch (part.type) {
     case "text":
     case "refusal":

@@ -8,10 +8,11 @@ import type {
   SharedV3ProviderOptions,
 } from "@ai-sdk/provider";
 import { type Content, type Item, isSteering, textOf, type ToolCall, type ToolOutput } from "../../core/item.ts";
-import { type WrittenPart, writeContent, writePart } from "./content.ts";
+import { type WrittenPart, writeContent } from "./content.ts";
 import { toFunctionCall } from "../custom.ts";
 import { isObject, parseJson } from "../json.ts";
 import type { MediaLimits } from "../media/limits.ts";
+import { showOutputs } from "../outputs.ts";
 import { readSeal } from "./seal.ts";
 
 type AssistantPart = WrittenPart | LanguageModelV3ReasoningPart | LanguageModelV3ToolCallPart;
@@ -24,8 +25,6 @@ export function writePrompt(
   const marks = gatherMarks(items);
   const names = new Map<string, string>();
   const prompt = writeSystem(instructions, items);
-  /** Tool output that not every provider accepts as a result; it follows the last of the outputs. */
-  let shown: WrittenPart[] = [];
 
   function addUser(content: WrittenPart[]): void {
     prompt.push({ role: "user", content: content.length === 0 ? [{ type: "text", text: "" }] : content });
@@ -45,18 +44,10 @@ export function writePrompt(
     const { callId } = item;
     const toolName = names.get(callId) ?? "unknown";
     last.content.push({ type: "tool-result", toolCallId: callId, toolName, output: writeOutput(item.output) });
-    const others = partsOtherThanText(item.output, limits);
-    if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${callId}:` });
-    for (const part of others) shown.push(part);
   }
 
-  function show(): void {
-    if (shown.length > 0) addUser(shown);
-    shown = [];
-  }
-
-  for (const item of items) {
-    if (item.type !== "tool-output") show();
+  // Not every provider accepts anything else as a result.
+  for (const item of showOutputs(items)) {
     switch (item.type) {
       case "message":
         if (item.role === "assistant") say(writeContent(item.content, limits));
@@ -73,7 +64,6 @@ export function writePrompt(
         giveBack(item);
     }
   }
-  show();
   return prompt;
 }
 
@@ -116,12 +106,6 @@ function toInput(written: string): unknown {
 
 function writeOutput(output: Content): LanguageModelV3ToolResultPart["output"] {
   if (typeof output === "string") return { type: "text", value: output };
-  const texts = output.flatMap((part) => (part.type === "text" || part.type === "refusal" ? [part.text] : []));
+  const texts = output.flatMap((part) => (part.type === "text" ? [part.text] : []));
   return { type: "text", value: texts.join("\n") };
-}
-
-function partsOtherThanText(output: Content, limits: MediaLimits): readonly WrittenPart[] {
-  if (typeof output === "string") return [];
-  const others = output.filter((part) => part.type !== "text" && part.type !== "refusal");
-  return others.flatMap((part) => writePart(part, limits));
 }

@@ -1,16 +1,9 @@
 /** Writes items as chat messages in their real roles; an assistant's successive words and calls are one message. */
 import { GatewayError } from "../../../core/errors.ts";
-import {
-  type Content,
-  fieldsOf,
-  type Item,
-  type Message,
-  type Part,
-  type ToolCall,
-  type ToolOutput,
-} from "../../../core/item.ts";
+import { type Content, fieldsOf, type Item, type Message, type Part, type ToolCall } from "../../../core/item.ts";
 import { refusePart } from "../../failures.ts";
 import { type JsonObject, objectAt } from "../../json.ts";
+import { showOutputs } from "../../outputs.ts";
 import type { Form } from "../written.ts";
 import { gatherPieces, type SignedFields } from "./pieces.ts";
 
@@ -63,8 +56,6 @@ function writeMessages(
   let signatures: JsonObject[] | undefined;
   /** What signs the messages that are written. */
   const signed = new Map<AssistantMessage, SignedFields>();
-  /** Tool output that a tool message cannot hold; it follows the last of the outputs. */
-  let shown: unknown[] = [];
 
   function openAssistant(fields: JsonObject): AssistantMessage {
     open = { ...fields, role: "assistant", content: null };
@@ -107,11 +98,7 @@ function writeMessages(
     if (open !== undefined) addReasoning(open);
   }
 
-  for (const item of items) {
-    if (shown.length > 0 && item.type !== "tool-output") {
-      messages.push({ role: "user", content: shown });
-      shown = [];
-    }
+  for (const item of showOutputs(items)) {
     switch (item.type) {
       case "reasoning":
         if (sendsReasoning) reasoningText += textOfReasoning(item);
@@ -131,7 +118,7 @@ function writeMessages(
           ...fieldsOf(item.extra, "chat"),
           role: "tool",
           tool_call_id: item.callId,
-          content: writeOutput(item, shown),
+          content: writeContent(item.output),
         });
         break;
       case "message":
@@ -150,7 +137,6 @@ function writeMessages(
   closeAssistant();
   // Fields that a message has from its caller count more.
   for (const [message, all] of signed) Object.assign(message, { ...all.toFields(), ...message });
-  if (shown.length > 0) messages.push({ role: "user", content: shown });
   return messages;
 }
 
@@ -168,16 +154,6 @@ function writeCall(call: ToolCall): unknown {
   return call.kind === "custom"
     ? { ...fieldsOf(call.extra, "chat"), id, type: "custom", custom: { name, input: call.arguments } }
     : { ...fieldsOf(call.extra, "chat"), id, type: "function", function: { name, arguments: call.arguments } };
-}
-
-/** A tool message holds only text; a user message after it shows the rest. */
-function writeOutput(item: ToolOutput, shown: unknown[]): string | unknown[] {
-  if (typeof item.output === "string") return item.output;
-  const texts = item.output.filter((part) => part.type === "text" || part.type === "refusal");
-  const others = item.output.filter((part) => part.type !== "text" && part.type !== "refusal");
-  if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${item.callId}:` });
-  for (const part of others) shown.push(writePart(part));
-  return writeContent(texts.map(({ text, extra }) => ({ type: "text", text, extra })));
 }
 
 /** One plain text is written as a string: some servers know no other form. */
