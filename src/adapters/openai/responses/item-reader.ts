@@ -32,10 +32,8 @@ interface ItemReading {
   isSaid: boolean;
   /** What the dialect adds to a message, said with its first words: alone it would already be an answer. */
   phase: Extra | undefined;
-  /** It is a call that has begun. */
-  isCall: boolean;
-  /** The fields that the dialect adds to a call, as said so far, in JSON. */
-  callFields: string;
+  /** If it is a call that has begun: the fields that the dialect adds to it, as said so far, in JSON. */
+  callFields: string | undefined;
   /** A call's arguments, as said so far. */
   written: string;
   /** The parts of a message that have text or notes, by their index. */
@@ -54,15 +52,17 @@ interface PartReading {
 }
 
 export function createItemReader(say: Say): ItemReader {
-  const readSection = createSectionReader();
   const items = new Map<number, ItemReading>();
   /** The index of the item said last, while more of it may come; or -1. */
   let open = -1;
+  /** Sections of summaries are numbered across items, to keep those of two items apart; the last one and its place. */
+  let section = -1;
+  let sectionPlace = "";
 
   function itemAt(index: number): ItemReading {
     let item = items.get(index);
     if (item === undefined) {
-      item = { isSaid: false, phase: undefined, isCall: false, callFields: "", written: "", parts: [] };
+      item = { isSaid: false, phase: undefined, callFields: undefined, written: "", parts: [] };
       items.set(index, item);
     }
     return item;
@@ -90,13 +90,12 @@ export function createItemReader(say: Say): ItemReader {
     const begun = itemAt(index);
     const extra = extraOf(item, knownOfCall, "responses");
     const fields = JSON.stringify(extra?.fields ?? {});
-    if (!begun.isCall) {
+    if (begun.callFields === undefined) {
       const callId = textAt(item, "call_id");
       const group = textAt(item, "namespace");
       const more = { ...(group !== undefined && { group }), ...(extra !== undefined && { extra }) };
       say({ type: "tool-call", index, callId, name, kind, ...more });
     } else if (extra !== undefined && fields !== begun.callFields) say({ type: "tool-extra", index, extra });
-    begun.isCall = true;
     begun.callFields = fields;
   }
 
@@ -116,14 +115,17 @@ export function createItemReader(say: Say): ItemReader {
 
   function addReasoning(index: number, text: string, summary?: number): void {
     if (text === "") return;
-    const section = summary === undefined ? {} : { summary: readSection(index, summary) };
-    sayPiece(index, { type: "reasoning", text, ...section });
+    if (summary === undefined) return sayPiece(index, { type: "reasoning", text });
+    const place = `${index} ${summary}`;
+    if (place !== sectionPlace) section += 1;
+    sectionPlace = place;
+    sayPiece(index, { type: "reasoning", text, summary: section });
   }
 
   /** If the call has not begun, its `done` item has the arguments. */
   function addArguments(index: number, text: string): void {
     const call = itemAt(index);
-    if (!call.isCall) return;
+    if (call.callFields === undefined) return;
     call.written += text;
     sayPiece(index, { type: "tool-arguments", index, text });
   }
@@ -173,7 +175,7 @@ export function createItemReader(say: Say): ItemReader {
 
   function endCall(item: JsonObject, index: number): void {
     beginCall(item, index);
-    if (!itemAt(index).isCall) {
+    if (itemAt(index).callFields === undefined) {
       throw new GatewayError("adapter_protocol", "The upstream called a tool without naming it.");
     }
     completeArguments(index, toArgumentsText(item[item["type"] === "function_call" ? "arguments" : "input"]));
@@ -183,7 +185,7 @@ export function createItemReader(say: Say): ItemReader {
   function endOther(item: JsonObject, index: number, isNews: boolean): void {
     if (!isNews || textAt(item, "type") === undefined) return;
     if (!isCallersSearch(item)) return say(toOther(item));
-    itemAt(index).isCall = true;
+    itemAt(index).callFields ??= "{}";
     say({ type: "tool-call", index, callId: textAt(item, "call_id"), name: "tool_search", kind: "search" });
     say({ type: "tool-arguments", index, text: JSON.stringify(item["arguments"] ?? {}) });
   }
@@ -231,19 +233,7 @@ export function createItemReader(say: Say): ItemReader {
       if (!items.values().some(({ isSaid }) => isSaid)) output.forEach(end);
       sayRest(output[open], open);
     },
-    hasCalls: () => items.values().some(({ isCall }) => isCall),
-  };
-}
-
-/** Numbers the sections of summaries across items, to keep those of two items apart. */
-function createSectionReader(): (index: number, summary: number) => number {
-  let section = -1;
-  let last = "";
-  return (index, summary) => {
-    const place = `${index} ${summary}`;
-    if (place !== last) section += 1;
-    last = place;
-    return section;
+    hasCalls: () => items.values().some(({ callFields }) => callFields !== undefined),
   };
 }
 
