@@ -117,6 +117,22 @@ for (const [name, write] of Object.entries(wires)) {
   });
 }
 
+test("calls of custom tools that are written as functions are not written again", () => {
+  const written = createWritten();
+  const items: readonly Item[] = [
+    { type: "tool-call", kind: "custom", callId: "a", name: "shell", arguments: "ls" },
+    { type: "tool-output", kind: "custom", callId: "a", output: "" },
+    ...Array.from({ length: 100 }, (_, index) => counted(index)),
+  ];
+  const asked: Turn = { id: "resp_1", model: "m", items, settings: { tools: [] }, stream: false };
+  const allLooks = [1, 2, 3].map(() => {
+    looks = 0;
+    writeChat(asked, { written, customTools: "function" });
+    return looks;
+  });
+  assert.deepEqual(allLooks, [100, 300, 0]);
+});
+
 test("there is room for two conversations of 20,000 short messages", () => {
   const written = createWritten();
   for (const items of [0, 1].map(() => Array.from({ length: 20_000 }, (_, index) => counted(index, 10)))) {

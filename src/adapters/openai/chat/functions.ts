@@ -1,21 +1,12 @@
-/** Adapts a turn to a server that knows only functions: custom tools, their calls and choices become functions. */
-import type { Extra, Item } from "../../../core/item.ts";
-import type { Tool, Turn } from "../../../core/turn.ts";
-import { toFunction, toFunctionCall } from "../../custom.ts";
+/** Adapts settings to a server that knows only functions: custom tools and the choice of one become functions. */
+import type { Extra } from "../../../core/item.ts";
+import type { Settings, Tool } from "../../../core/turn.ts";
+import { toFunction } from "../../custom.ts";
 import { isObject, type JsonObject, listAt, objectAt, textAt } from "../../json.ts";
 
-export function toFunctions(turn: Turn): Turn {
-  const { items, settings } = turn;
+export function toFunctions(settings: Settings): Settings {
   const tools = settings.tools.map((tool): Tool => (tool.type === "custom" ? toFunction(tool) : tool));
-  return {
-    ...turn,
-    items: items.map(adaptItem),
-    settings: { ...settings, tools, native: adaptNative(settings.native) },
-  };
-}
-
-function adaptItem(item: Item): Item {
-  return item.type === "tool-call" && item.kind === "custom" ? toFunctionCall(item) : item;
+  return { ...settings, tools, native: adaptNative(settings.native) };
 }
 
 /** The caller's own fields are forwarded, so they must be adapted too. */

@@ -1,6 +1,7 @@
 /** Writes items as chat messages in their real roles; an assistant's successive words and calls are one message. */
 import { GatewayError } from "../../../core/errors.ts";
 import { type Content, fieldsOf, type Item, type Message, type Part, type ToolCall } from "../../../core/item.ts";
+import { toFunctionCall } from "../../custom.ts";
 import { refusePart } from "../../failures.ts";
 import { type JsonObject, objectAt } from "../../json.ts";
 import { showOutputs } from "../../outputs.ts";
@@ -21,6 +22,8 @@ interface MessageOptions {
   /** Sends reasoning with what the assistant then said or called; chat itself has no field for it. */
   readonly sendsReasoning?: boolean | undefined;
   readonly developerRole: DeveloperRole;
+  /** How calls of custom tools are written. */
+  readonly customTools?: "custom" | "function" | undefined;
   /** The server: others may refuse what signs its model's reasoning. */
   readonly source?: string | undefined;
 }
@@ -43,7 +46,7 @@ function isFromOthers(item: Item): boolean {
 
 function writeMessages(
   items: readonly Item[],
-  { sendsReasoning = false, developerRole, source }: MessageOptions,
+  { sendsReasoning = false, developerRole, customTools, source }: MessageOptions,
 ): readonly unknown[] {
   const messages: unknown[] = [];
   /** The assistant message that calls may still join. */
@@ -106,7 +109,8 @@ function writeMessages(
         break;
       case "tool-call": {
         const assistant = open ?? openAssistant({});
-        (assistant.tool_calls ??= []).push(writeCall(item));
+        const isAdapted = item.kind === "custom" && customTools === "function";
+        (assistant.tool_calls ??= []).push(writeCall(isAdapted ? toFunctionCall(item) : item));
         // A message without text that only carries the caller's own fields.
         if (assistant.content === "") assistant.content = null;
         addReasoning(assistant);

@@ -25,12 +25,11 @@ export interface ServerOptions {
 
 type MaxTokensField = "max_completion_tokens" | "max_tokens";
 
-export function writeRequest(asked: Turn, options: ServerOptions = {}): Buffer {
-  const turn = options.customTools === "function" ? toFunctions(asked) : asked;
-  const { settings } = turn;
+export function writeRequest(turn: Turn, options: ServerOptions = {}): Buffer {
+  const { sendsReasoning, customTools, source, written = createWritten() } = options;
+  const settings = customTools === "function" ? toFunctions(turn.settings) : turn.settings;
   const native = writeNative(settings, options.maxTokensField);
   // Every server knows `system`; OpenAI's treat it as `developer`.
-  const { sendsReasoning, source, written = createWritten() } = options;
   const { developerRole = native === undefined ? "system" : "developer" } = options;
   const front = settings.instructions === undefined ? [] : [{ role: "system", content: settings.instructions }];
   const toBody = (messages: unknown) => ({
@@ -40,7 +39,7 @@ export function writeRequest(asked: Turn, options: ServerOptions = {}): Buffer {
     stream: turn.stream ? true : undefined,
     stream_options: turn.stream ? { include_usage: true } : undefined,
   });
-  return written.write(turn.items, toForm({ sendsReasoning, developerRole, source }), toBody, front);
+  return written.write(turn.items, toForm({ sendsReasoning, developerRole, customTools, source }), toBody, front);
 }
 
 /** Live servers accept `metadata` only together with `store`, which we do not forward. */
