@@ -171,6 +171,20 @@ export function textOf(content: Content): string {
   return text;
 }
 
+/** About how many characters they have when written as JSON. Their texts are not searched for what JSON escapes. */
+export function sizeOfItems(items: readonly Item[]): number {
+  return sizeOfValue(items);
+}
+
+function sizeOfValue(value: unknown): number {
+  if (typeof value === "string") return value.length + 2;
+  if (typeof value !== "object" || value === null) return 4;
+  let size = 2;
+  if (Array.isArray(value)) for (const each of value) size += sizeOfValue(each) + 1;
+  else for (const name in value) size += name.length + sizeOfValue(value[name as keyof typeof value]) + 4;
+  return size;
+}
+
 /** Messages and other items that steer the model rather than belong to the talk. */
 export function isSteering(item: Item): boolean {
   if (item.type === "other") return item.steers === true;

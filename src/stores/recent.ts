@@ -1,10 +1,12 @@
 /** A bounded cache of turns recently stored or read, so that a thread in use is not read anew for every turn. */
 import type { Path } from "../core/place/path.ts";
 import type { PathTurn } from "../core/store.ts";
-import { createPaths } from "./paths.ts";
+import { createPaths, type Step } from "./paths.ts";
 
 export interface Recent {
   get(turnId: string): PathTurn | undefined;
+  /** The same with its size. */
+  step(turnId: string): Step | undefined;
   /** The path to a turn, if all is cached. */
   path(turnId: string): Path | undefined;
   /** `size` is how many characters its items have. A running turn is not added, because it changes when it ends. */
@@ -23,7 +25,7 @@ export function createRecent(maxSize = usualSize): Recent {
   let newer = createGeneration();
   let older = createGeneration();
   const paths = createPaths();
-  const get = (turnId: string) => (newer.turns.get(turnId) ?? older.turns.get(turnId))?.turn;
+  const step = (turnId: string) => newer.turns.get(turnId) ?? older.turns.get(turnId);
 
   /** Turns that are not cached are in no path either. */
   function forget(turnIds: readonly string[]): void {
@@ -33,19 +35,20 @@ export function createRecent(maxSize = usualSize): Recent {
   }
 
   return {
-    get,
-    path: (turnId) => paths.find(turnId, get),
-    add(turn, itemsSize) {
-      const size = itemsSize + turnSize;
-      if (get(turn.id) !== undefined || turn.status === "running" || size > maxSize) return;
-      if (newer.size + size > maxSize / 2) {
-        older = newer.size + size > maxSize ? createGeneration() : newer;
+    get: (turnId) => step(turnId)?.turn,
+    step,
+    path: (turnId) => paths.find(turnId, step),
+    add(turn, size) {
+      const held = size + turnSize;
+      if (step(turn.id) !== undefined || turn.status === "running" || held > maxSize) return;
+      if (newer.size + held > maxSize / 2) {
+        older = newer.size + held > maxSize ? createGeneration() : newer;
         newer = createGeneration();
         paths.clear();
       }
       newer.turns.set(turn.id, { turn, size });
-      newer.size += size;
-      paths.grow(turn);
+      newer.size += held;
+      paths.grow({ turn, size });
     },
     forget,
     forgetSessions(sessionIds) {
@@ -70,7 +73,7 @@ const usualSize = 32 * 1024 * 1024;
 const turnSize = 1_000;
 
 interface Generation {
-  readonly turns: Map<string, { readonly turn: PathTurn; readonly size: number }>;
+  readonly turns: Map<string, Step>;
   size: number;
 }
 
@@ -80,6 +83,8 @@ function createGeneration(): Generation {
 
 /** False if it is not there. */
 function remove(generation: Generation, turnId: string): boolean {
-  generation.size -= generation.turns.get(turnId)?.size ?? 0;
+  const step = generation.turns.get(turnId);
+  if (step === undefined) return false;
+  generation.size -= step.size + turnSize;
   return generation.turns.delete(turnId);
 }

@@ -2,6 +2,7 @@
  * What every store must remove: deleted turns and sessions, forgotten beginnings, and what the rules no longer retain.
  */
 import assert from "node:assert/strict";
+import type { Item } from "../../src/core/item.ts";
 import type { ArchiveRecord, SessionStore, StoredTurn } from "../../src/core/store.ts";
 import { createMemoryStore } from "./memory.ts";
 import type { It } from "./contract-said.ts";
@@ -218,6 +219,27 @@ export function describeDeletion(it: It): void {
     assert.deepStrictEqual(await readTurns(store, turn.id), [root, turn]);
     assert.deepStrictEqual(await readTurns(store, branch.id), [{ ...branch, parent: undefined, gap: true }]);
     for (const { id } of [first!, second!]) assert.equal(await store.findTurn("alice", id), undefined);
+  });
+
+  it("knows how many characters a thread has as JSON, also when some of it was deleted", async (store) => {
+    const [first, second, third] = await keepThread(store, 3);
+    const escaped: Item = { type: "message", role: "user", content: '\u0001"\n漢' };
+    const fourth = await keepBelow(store, third!, { input: [escaped] });
+    const sizesOf = async (tip: StoredTurn) => (await store.readPath(tip.id)).track.sizes;
+    const expected = (...turns: readonly StoredTurn[]) => {
+      let size = 0;
+      return turns.map(({ input, output }) => (size += JSON.stringify(input).length + JSON.stringify(output).length));
+    };
+    assert.deepEqual(await sizesOf(fourth), expected(first!, second!, third!, fourth));
+    const branch = await keepBelow(store, second!, { output: [] });
+    assert.deepEqual(await sizesOf(branch), expected(first!, second!, branch));
+    await store.replaceItems(second!.id, [escaped], []);
+    const replaced = { ...second!, input: [escaped], output: [] };
+    assert.deepEqual(await sizesOf(fourth), expected(first!, replaced, third!, fourth));
+    const last = makeTurn({ session: first!.session, parent: fourth.id });
+    await store.commit({ turns: [last], forget: [first!.id] });
+    assert.deepEqual(await sizesOf(last), expected(replaced, third!, fourth, last));
+    assert.deepEqual(await sizesOf(branch), expected(replaced, branch));
   });
 
   it("leaves a session without a tip when its tip is forgotten by a branch", async (store) => {

@@ -2,7 +2,7 @@
  * The path from a root of the tree to one of its turns: what was said, and what every turn needs to know of it, so that
  * nobody has to search a long thread. A path grows with its thread and is not copied.
  */
-import { type Content, type Dialect, type Item, isSteering } from "../item.ts";
+import { type Content, type Dialect, type Item, isSteering, sizeOfItems } from "../item.ts";
 import type { Agreement } from "./known.ts";
 import { type Run, sideOf } from "./runs.ts";
 import type { PathTurn, Session, SessionStore } from "../store.ts";
@@ -42,6 +42,8 @@ export interface Track {
   readonly talk: Item[];
   /** Where each turn ends in the talk. */
   readonly ends: number[];
+  /** How many characters all turns up to each one have together. */
+  readonly sizes: number[];
   /** How much of it a caller last showed: one that shows the same objects again need not be compared. */
   agreed?: (Agreement & { readonly items: WeakRef<readonly Item[]> }) | undefined;
 }
@@ -57,11 +59,11 @@ export const noPath: Path = {
   hasExtras: false,
   steering: [],
   lastSide: undefined,
-  track: { turns: [], talk: [], ends: [] },
+  track: { turns: [], talk: [], ends: [], sizes: [] },
 };
 
 export function toPath(turns: readonly PathTurn[]): Path {
-  return turns.reduce(extend, noPath);
+  return turns.reduce((path, turn) => extend(path, turn), noPath);
 }
 
 /** What was said in a session's current thread. */
@@ -69,8 +71,8 @@ export async function readThread(store: SessionStore, { tip }: Pick<Session, "ti
   return tip === undefined ? noPath : store.readPath(tip);
 }
 
-/** The path to a turn that follows the last one. */
-export function extend(path: Path, turn: PathTurn): Path {
+/** The path to a turn that follows the last one. A store knows its size: how many characters its items have. */
+export function extend(path: Path, turn: PathTurn, size = sizeOfTurn(turn)): Path {
   const track = trackToExtend(path);
   let { lastSide, isPlain } = path;
   let isComparable = path.comparable === path.length && turn.digest !== undefined && !isAbridged(turn);
@@ -90,6 +92,7 @@ export function extend(path: Path, turn: PathTurn): Path {
   }
   track.turns.push(turn);
   track.ends.push(track.talk.length);
+  track.sizes.push(sizeOf(path) + size);
   return {
     length: path.length + 1,
     tip: turn,
@@ -106,9 +109,23 @@ export function extend(path: Path, turn: PathTurn): Path {
 }
 
 /** The first to continue a path extends its track; a branch needs one of its own. */
-function trackToExtend({ length, talkLength, track: { turns, talk, ends }, track }: Path): Track {
+function trackToExtend({ length, talkLength, track }: Path): Track {
+  const { turns, talk, ends, sizes } = track;
   if (length > 0 && turns.length === length) return track;
-  return { turns: turns.slice(0, length), talk: talk.slice(0, talkLength), ends: ends.slice(0, length) };
+  return {
+    turns: turns.slice(0, length),
+    talk: talk.slice(0, talkLength),
+    ends: ends.slice(0, length),
+    sizes: sizes.slice(0, length),
+  };
+}
+
+function sizeOf({ length, track }: Path): number {
+  return track.sizes[length - 1] ?? 0;
+}
+
+function sizeOfTurn({ input, output }: PathTurn): number {
+  return sizeOfItems(input) + sizeOfItems(output);
 }
 
 function isAbridged({ gap, output }: PathTurn): boolean {

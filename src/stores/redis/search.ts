@@ -1,6 +1,7 @@
 /** Finds a request's place in the Redis store. */
-import { type Path, toPath } from "../../core/place/path.ts";
-import { maxTwins, type PathTurn, type Search, type Session, type StoredTurn } from "../../core/store.ts";
+import type { Path } from "../../core/place/path.ts";
+import { maxTwins, type Search, type Session, type StoredTurn } from "../../core/store.ts";
+import { joinSteps, type Step } from "../paths.ts";
 import { createSharing } from "../sharing.ts";
 import type { Access } from "./access.ts";
 import { type Reply, toList, toText } from "./script.ts";
@@ -22,34 +23,34 @@ export function createSearch(access: Access): Search {
     const part = toList(found).map(readStep);
     const isCached = access.seeChanges(changes) && mayCache;
     if (isCached) for (const { turn, size } of part) recent.add(turn, size);
-    return { part: part.map(({ turn }) => turn), isCached };
+    return { part, isCached };
   }
 
   /** Reads what is not cached of a path, a bounded part at a time. */
   async function readPath(turnId: string): Promise<Path> {
-    const turns: PathTurn[] = [];
+    const steps: Step[] = [];
     const changesBefore = access.changesSeen();
     let rest: string | undefined = turnId;
     let bounds = recent.get(turnId) === undefined ? endBounds : partBounds;
     let isWhole = true;
     while (rest !== undefined) {
-      const known = recent.get(rest);
+      const known = recent.step(rest);
       if (known !== undefined) {
-        turns.push(known);
-        rest = known.parent;
+        steps.push(known);
+        rest = known.turn.parent;
         continue;
       }
       const { part, isCached } = await readPart(rest, bounds, isWhole);
       // A change of the tree between two parts may affect the first: from then on, nothing is cached.
       isWhole = isCached;
       // And if the first turn of the next part is deleted, its children get another parent.
-      const isCut = part.length === 0 && turns.length > 0;
+      const isCut = part.length === 0 && steps.length > 0;
       if (isCut && access.changesSeen() !== changesBefore) return readPath(turnId);
-      for (const turn of part) turns.push(turn);
-      rest = part.at(-1)?.parent;
+      for (const step of part) steps.push(step);
+      rest = part.at(-1)?.turn.parent;
       bounds = partBounds;
     }
-    return recent.path(turnId) ?? toPath(turns.toReversed());
+    return recent.path(turnId) ?? joinSteps(steps);
   }
 
   return {

@@ -1,5 +1,6 @@
 /** Converts turns to scripts' arguments, and replies back. */
-import type { PathTurn, StoredTurn } from "../../core/store.ts";
+import type { StoredTurn } from "../../core/store.ts";
+import type { Step } from "../paths.ts";
 import { type TurnRow, sizeOf, toPathTurn, toRow, toTurn } from "../row.ts";
 import { type Reply, toList, toText } from "./script.ts";
 
@@ -24,8 +25,7 @@ export function readTurn(reply: Reply): StoredTurn {
   return toTurn(readRow(reply));
 }
 
-/** A step of a path, with how many characters its items have. */
-export function readStep(reply: Reply): { readonly turn: PathTurn; readonly size: number } {
+export function readStep(reply: Reply): Step {
   const row = readRow(reply);
   return { turn: toPathTurn(row), size: sizeOf(row) };
 }

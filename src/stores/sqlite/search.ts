@@ -1,16 +1,16 @@
 /** Finds a request's place in the SQLite store. */
-import { type Path, toPath } from "../../core/place/path.ts";
+import type { Path } from "../../core/place/path.ts";
 import {
   type Conversation,
   type FoundTurn,
   maxExaminedTwins,
   maxTwins,
-  type PathTurn,
   type Search,
   type Session,
   type StoredTurn,
   type Twin,
 } from "../../core/store.ts";
+import { joinSteps, type Step } from "../paths.ts";
 import { createSharing } from "../sharing.ts";
 import type { CommitLookup } from "../verdict.ts";
 import type { Access } from "./access.ts";
@@ -48,18 +48,20 @@ export function createSearch(access: Access, lookup: CommitLookup): Search {
 
   /** Reads what is not cached of a path, and caches it as far as there is room. */
   function readPath(turnId: string): Path {
-    const turns: PathTurn[] = [];
+    const steps: Step[] = [];
     let rest: string | undefined = turnId;
-    for (let turn = recent.get(turnId); turn !== undefined; turn = rest === undefined ? undefined : recent.get(rest)) {
-      turns.push(turn);
-      rest = turn.parent;
+    while (rest !== undefined) {
+      const step = recent.step(rest);
+      if (step === undefined) break;
+      steps.push(step);
+      rest = step.turn.parent;
     }
     for (const row of read(() => statements.readPath.all(rest ?? null)) as unknown as TurnRow[]) {
-      const turn = toPathTurn(row);
-      recent.add(turn, sizeOf(row));
-      turns.push(turn);
+      const step = { turn: toPathTurn(row), size: sizeOf(row) };
+      recent.add(step.turn, step.size);
+      steps.push(step);
     }
-    return recent.path(turnId) ?? toPath(turns.toReversed());
+    return recent.path(turnId) ?? joinSteps(steps);
   }
 
   return {

@@ -1,16 +1,16 @@
 /** Finds a request's place in the memory store. */
 import { noPath, type Path } from "../../../src/core/place/path.ts";
-import { maxExaminedTwins, maxTwins, type PathTurn, type Search } from "../../../src/core/store.ts";
-import { withoutTold } from "../../../src/stores/paths.ts";
+import { maxExaminedTwins, maxTwins, type Search } from "../../../src/core/store.ts";
+import type { Step } from "../../../src/stores/paths.ts";
 import type { CommitLookup } from "../../../src/stores/verdict.ts";
-import type { Tables } from "./tables.ts";
+import { type Tables, toStep } from "./tables.ts";
 
 export function createSearch(tables: Tables, lookup: CommitLookup): Search {
   const { turns, sessions, paths, checkOpen, listed } = tables;
 
-  function get(turnId: string): PathTurn | undefined {
+  function get(turnId: string): Step | undefined {
     const turn = turns.get(turnId);
-    return turn && withoutTold(turn);
+    return turn && toStep(turn);
   }
 
   async function readPath(turnId: string): Promise<Path> {

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Conversation, StoredKey, Session, StoredTurn } from "../../../src/core/store.ts";
 import { createKeyedHash } from "../../../src/stores/hash.ts";
-import { createPaths, withoutTold } from "../../../src/stores/paths.ts";
+import { createPaths, type Step, withoutTold } from "../../../src/stores/paths.ts";
 import { storeClosed } from "../../../src/stores/refusals.ts";
 import type { CommitLookup } from "../../../src/stores/verdict.ts";
 
@@ -71,7 +71,7 @@ export function createTables(now: () => Date) {
     },
     addTurn(turn: StoredTurn): void {
       turns.set(turn.id, turn);
-      paths.grow(withoutTold(turn));
+      paths.grow(toStep(turn));
       for (const name of listsOf(turn)) addToList(turn.id, ...name);
     },
     removeTurn(turn: StoredTurn): void {
@@ -144,4 +144,8 @@ export function createCommitLookup(tables: Tables): CommitLookup {
     readSession: toSession,
     findSession: (owner, hint) => toSession(tables.sessionUnder(owner, tables.nameOf(owner, hint))),
   };
+}
+
+export function toStep(turn: StoredTurn): Step {
+  return { turn: withoutTold(turn), size: JSON.stringify(turn.input).length + JSON.stringify(turn.output).length };
 }
