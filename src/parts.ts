@@ -13,6 +13,7 @@ export function toLimits({ http, sessions }: Config): GatewayLimits {
     maxReferencedCharacters: http.limits.maxBodyBytes,
     maxQueuedPerThread: http.limits.maxQueuedPerThread,
     maxTurnsPerThread: sessions.maxTurnsPerThread,
+    maxCharactersPerThread: sessions.maxBytesPerThread,
     maxEvents: sessions.maxEventsPerTurn,
     maxCharacters: sessions.maxEventBytesPerTurn,
     maxRunning: sessions.maxBackgroundTurns,

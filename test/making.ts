@@ -9,6 +9,7 @@ export const usualLimits: GatewayLimits = {
   maxReferencedCharacters: 1024 * 1024,
   maxQueuedPerThread: 16,
   maxTurnsPerThread: 100_000,
+  maxCharactersPerThread: 64 * 1024 * 1024,
   maxEvents: 100_000,
   maxCharacters: 16 * 1024 * 1024,
   maxRunning: 1000,

@@ -188,6 +188,7 @@ test("the rules are the operator's durations, counted back from now; what is kep
     alwaysResends: false,
     ttlMs: 5_000,
     maxTurnsPerThread: 10,
+    maxBytesPerThread: 100_000,
     maxSessionsPerOwner: 7,
     pruneIntervalMs: 1,
     idempotencyMs: 2_000,

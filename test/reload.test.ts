@@ -41,6 +41,16 @@ test("a program reloads its gateway: sessions, gateway and address stay, and all
   assert.equal(third.headers.get("x-portico-context"), "3 items", "one turn of the thread was retained");
   const say = ["a", "b", "c"].map((content) => ({ role: "user", content }));
   assert.equal((await tell(portico.address, { ...later, say })).error?.["code"], "too_many_messages");
+  const bounded = { adapters: { other: { type: "echo", model: "other" } }, sessions: { max_bytes_per_thread: 65_536 } };
+  await portico.reload(toSettings(bounded, { auth_token: `${token}-new` }));
+  for (const [word, items] of [
+    ["four".repeat(7_000), 3],
+    ["five".repeat(7_000), 5],
+    ["six", 3],
+  ] as const) {
+    const { headers } = await tellWell(portico.address, { ...later, say: word });
+    assert.equal(headers.get("x-portico-context"), `${items} items`, "as many turns as have room stay");
+  }
   const models = await fetch(`${portico.address}/v1/models`, { headers: { authorization: `Bearer ${token}-new` } });
   assert.match(await models.text(), /"id":"other"/);
 });

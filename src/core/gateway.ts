@@ -24,6 +24,7 @@ import { createRecall, type Recall } from "./live/recall.ts";
 import { createSettling, isNamed, type PlacedTurn } from "./settling.ts";
 import { createShortener, oursToShorten } from "./window/shorten.ts";
 import { checkSize, type SizeLimits } from "./size.ts";
+import type { ThreadLimits } from "./place/surplus.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
 import type { Ask, RoutedTurn, Trace, Turn } from "./turn.ts";
@@ -122,11 +123,10 @@ export interface GatewayParts extends FitParts {
   readonly observer?: Pick<Observer, "placed" | "endedWithoutCaller"> | undefined;
 }
 
-export interface GatewayLimits extends LiveTurnsLimits, KeyedLimits, SizeLimits {
+export interface GatewayLimits extends LiveTurnsLimits, KeyedLimits, SizeLimits, ThreadLimits {
   /** The most characters that the items a request refers to may have together. */
   readonly maxReferencedCharacters: number;
   readonly maxQueuedPerThread: number;
-  readonly maxTurnsPerThread: number;
 }
 
 /** Begins a turn; `isBegun`: it is stored as running before the model is asked. */

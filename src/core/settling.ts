@@ -51,7 +51,7 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
         const record = { ...turnRecord, isReplayable: false };
         return memory?.keep(extend(place.path, toTurn(chain, record, told, answer)));
       }
-      const commit = toCommit(chain, turnRecord, place, answer, limits().maxTurnsPerThread);
+      const commit = toCommit(chain, turnRecord, place, answer, limits());
       const kept = await store.commit({ ...commit, key: isBegun ? undefined : key, begun: isBegun });
       if (!kept) throw await whyNotStored(store, place);
     },

@@ -2,9 +2,10 @@
 import type { Chain, Marks } from "./place/chain.ts";
 import { shownSuffix } from "./conversation/address.ts";
 import { type Item, isSteering } from "./item.ts";
-import { itemsOf, type Path, surplusOf, toPath } from "./place/path.ts";
+import { itemsOf, type Path, toPath } from "./place/path.ts";
 import type { Place } from "./place/place.ts";
 import { isSameSteering, mergeSteering } from "./place/steering.ts";
+import { surplusWith, type ThreadLimits } from "./place/surplus.ts";
 import type { About } from "./ports.ts";
 import { toStoredFailure } from "./frame/replay.ts";
 import type { Commit, StoredTurn, Told } from "./store.ts";
@@ -22,18 +23,19 @@ export interface TurnRecord {
 
 /**
  * What the caller showed of earlier talk becomes a turn of its own, so that a later request can branch off after it. A
- * thread that exceeds its limit loses its oldest turns.
+ * thread that exceeds its limits loses its oldest turns.
  */
 export function toCommit(
   chain: Chain,
   turnRecord: TurnRecord,
   place: Place,
   answer: Answer,
-  maxTurnsPerThread: number,
+  limits: ThreadLimits,
 ): Commit {
   const { path, base, move } = place;
   const hasShown = base.length > 0 && move !== undefined;
-  const surplus = surplusOf(path, path.length + (hasShown ? 2 : 1) - maxTurnsPerThread);
+  const added = place.input.concat(answer.items);
+  const surplus = surplusWith(path, hasShown ? [base, added] : [added], limits);
   const forget = surplus.map(({ id }) => id);
   const turn = toTurn(chain, turnRecord, place, answer, itemsOf(surplus).some(isSteering));
   if (!hasShown) return { turns: [turn], session: move, forget };

@@ -98,6 +98,7 @@ test("A file with only a token gets every default.", async () => {
       alwaysResends: false,
       ttlMs: 30 * 86_400_000,
       maxTurnsPerThread: 10_000,
+      maxBytesPerThread: 64 * 1024 * 1024,
       maxSessionsPerOwner: 100_000,
       pruneIntervalMs: 3_600_000,
       idempotencyMs: 86_400_000,

@@ -396,6 +396,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.http.limits.heartbeat_ms: found 1000000000000; allowed: an integer from 1 to 2147483647",
   ],
   [
+    "a thread of megabytes that is given in bytes",
+    { gateway: { auth: { token: longToken }, sessions: { max_bytes_per_thread: 64 } } },
+    "gateway.sessions.max_bytes_per_thread: found 64; allowed: an integer from 65536 to 2147483647",
+  ],
+  [
     "a star for every origin",
     withHttp({ cors: { origins: ["*"] } }),
     'gateway.http.cors.origins[0]: found the string "*"; allowed: an exact origin like "https://app.example.com", without a path',

@@ -317,6 +317,22 @@ test("a conversation that exceeds its limit loses its oldest turns", async () =>
   assert.deepEqual(await textsOf(gateway, id), ["two", "three"]);
 });
 
+test("a conversation that has too many characters loses its oldest turns, but never what is added", async () => {
+  const gateway = make(hello, { maxCharactersPerThread: 1_000 });
+  const { id } = await gateway.conversations.create("a", {}, add(said("one")));
+  const [two, three] = ["two".padEnd(500, "."), "three".padEnd(2_000, ".")];
+  for (const [text, left] of [
+    [two, ["one", two]],
+    ["new", ["one", two, "new"]],
+    [two, ["new", two]],
+    [three, [three]],
+    ["last", ["last"]],
+  ] as const) {
+    await gateway.conversations.append("a", id, add(said(text)), signal);
+    assert.deepEqual(await textsOf(gateway, id), left);
+  }
+});
+
 test("a caller that disconnects while it waits adds nothing", async () => {
   const { gateway, id, answered, release } = await beginAnswer();
   const caller = new AbortController();

@@ -6,7 +6,16 @@ import { withoutKnown } from "../../src/core/place/again.ts";
 import { assembleContext } from "../../src/core/place/context.ts";
 import { mergeSteering } from "../../src/core/place/steering.ts";
 import { joinCalls } from "../../src/core/place/joined-calls.ts";
-import { extend, noPath, type Path, surplusOf, talkFrom, toPath, turnsOf } from "../../src/core/place/path.ts";
+import {
+  countBeyond,
+  extend,
+  noPath,
+  type Path,
+  surplusOf,
+  talkFrom,
+  toPath,
+  turnsOf,
+} from "../../src/core/place/path.ts";
 import type { Place } from "../../src/core/place/place.ts";
 import { namesCall, withOwnIds } from "../../src/core/place/shown.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
@@ -106,6 +115,33 @@ test("the surplus of a path contains nothing of a path that extends it", () => {
   assert.deepEqual(surplusOf(short, 2), [one]);
   assert.deepEqual(surplusOf(long, 2), [one, two]);
   assert.deepEqual(surplusOf(long, 0), []);
+});
+
+test("a path loses as many of its oldest turns as a size requires, and counts nothing of a path that extends it", () => {
+  const [one, two, three] = ["one", "two", "three"].map((word) => makeTurn([user(word)], [])) as StoredTurn[];
+  const short = extend(extend(noPath, one!, 10), two!, 20);
+  const long = extend(short, three!, 30);
+  const branch = extend(short, three!, 1_000);
+  const counts = (path: Path) => [1_000, 60, 59, 50, 49, 30, 29, 0, -1].map((size) => countBeyond(path, size));
+  assert.deepEqual(counts(noPath), [0, 0, 0, 0, 0, 0, 0, 0, 0]);
+  assert.deepEqual(counts(short), [0, 0, 0, 0, 0, 0, 1, 2, 2]);
+  assert.deepEqual(counts(long), [0, 0, 1, 1, 2, 2, 3, 3, 3]);
+  assert.deepEqual(counts(branch), [2, 3, 3, 3, 3, 3, 3, 3, 3]);
+});
+
+test("a turn whose size nobody knows counts with about as many characters as its JSON has", () => {
+  const annotation = { type: "url_citation", fields: { url: "https://example.org", start_index: 1, is_new: true } };
+  const turn = makeTurn(
+    [
+      user("one"),
+      { ...output("c1"), extra: { dialect: "chat", fields: { deep: [[{ a: null }], "x".repeat(500)] } } } as Item,
+    ],
+    [call("c1"), { ...assistant(""), content: [{ type: "text", text: "yes", annotations: [annotation] }] } as Item],
+  );
+  const size = JSON.stringify(turn.input).length + JSON.stringify(turn.output).length;
+  const path = toPath([turn]);
+  assert.equal(countBeyond(path, size * 1.05), 0);
+  assert.equal(countBeyond(path, size * 0.95), 1);
 });
 
 test("a path is settled up to the first call that has no output yet", () => {

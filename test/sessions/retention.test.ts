@@ -21,12 +21,13 @@ const dayMs = 24 * 3_600_000;
 
 interface Options {
   readonly maxTurnsPerThread?: number;
+  readonly maxCharactersPerThread?: number;
   readonly contextWindow?: number;
   /** A model that takes as many tokens, each a character, and does not say so beforehand. */
   readonly takes?: number;
 }
 
-function open({ maxTurnsPerThread = 1_000, contextWindow, takes = Infinity }: Options = {}) {
+function open({ contextWindow, takes = Infinity, ...limits }: Options = {}) {
   const scripted = createScriptedAdapter(async function* (turn) {
     if (tokensOf(turn.items) > takes) throw tooLong();
     const last = turn.items.at(-1);
@@ -43,7 +44,7 @@ function open({ maxTurnsPerThread = 1_000, contextWindow, takes = Infinity }: Op
   const now = () => clock.time;
   const store = createMemoryStore({ now });
   const route = { lanes: [lane], defaultLane: "a", now, random: () => 0, wait: async () => {} };
-  const gateway = makeGateway({ adapter: createRoute(route), store, now, limits: { maxTurnsPerThread } });
+  const gateway = makeGateway({ adapter: createRoute(route), store, now, limits });
   const ask = async (items: readonly Item[], rest: Partial<Ask> = {}, hint: string | null = "user:u") => {
     const { about, events } = await gateway.answer(
       { model: "m", items, itemsParam: "input", settings: { tools: [] }, stream: false, keep: "in-session", ...rest },
@@ -104,6 +105,47 @@ suite("a thread that exceeds its limit", () => {
       assert.deepEqual(seen, shown);
       assert.equal(about.history, said === 0 ? "new" : "matched");
     }
+  });
+});
+
+suite("a thread that has too many characters", () => {
+  const long = (word: string) => word.padEnd(1_000, ".");
+
+  test("loses its oldest turns, and continues, in a session or outside of any", async () => {
+    for (const isInSession of [true, false]) {
+      const { ask, store } = open({ maxCharactersPerThread: 5_000 });
+      const ids: string[] = [];
+      const say = async (word: string) => {
+        const { about, seen } = isInSession
+          ? await ask([user(word)])
+          : await ask([user(word)], { previousId: ids.at(-1), keep: "yes" }, null);
+        ids.push(about.id);
+        return seen;
+      };
+      for (const word of ["one", "two", "three"]) await say(long(word));
+      assert.deepEqual(await say("four"), [...talk(long("two"), long("three")), user("four")]);
+      assert.equal(await store.findTurn("ann", ids[0]!), undefined);
+      assert.deepEqual(await say("five"), [...talk(long("two"), long("three"), "four"), user("five")]);
+    }
+  });
+
+  test("keeps its newest turn, however long that is, with what its client showed before it", async () => {
+    const { ask, store } = open({ maxCharactersPerThread: 5_000 });
+    await ask([user("one")]);
+    const [shown, newest] = [talk("two".padEnd(6_000, ".")), user("three".padEnd(6_000, "."))];
+    const { about, seen } = await ask([...talk("one"), ...shown, newest]);
+    assert.deepEqual(seen, [...talk("one"), ...shown, newest]);
+    assert.equal((await store.readPath(about.id)).length, 2);
+    const next = await ask([user("four")], { previousId: about.id }, null);
+    assert.deepEqual(next.seen.slice(0, 3), [...shown, newest]);
+    assert.equal((await store.readPath(next.about.id)).length, 1);
+  });
+
+  test("shows no half of a tool call whose other half was forgotten", async () => {
+    const { ask } = open({ maxCharactersPerThread: 5_000 });
+    await ask([user("CALL")]);
+    await ask([{ type: "tool-output", kind: "function", callId: "call_4", output: "x".repeat(6_000) }]);
+    assert.deepEqual((await ask([user("two")])).seen, [assistant("re: a tool"), user("two")]);
   });
 });
 

@@ -27,6 +27,11 @@ export const sessions = section("What the gateway remembers.", {
   },
   ttl: duration("30d", "How long a session, or a thread of one, may be idle before it is deleted."),
   max_turns_per_thread: integer(10_000, "The longest thread; beyond it the oldest turns are deleted."),
+  max_bytes_per_thread: integer(
+    64 * 1024 * 1024,
+    "The same in bytes, approximately; the newest turn stays, however large it is.",
+    64 * 1024,
+  ),
   max_sessions_per_owner: integer(100_000, "Sessions of one owner; beyond it the longest idle ones are deleted."),
   prune_interval_ms: integer(3_600_000, "How often expired data is deleted."),
   idempotency_ttl: duration("24h", "How long an Idempotency-Key is valid."),

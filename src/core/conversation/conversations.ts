@@ -2,12 +2,13 @@
  * Conversations as their owners see them: created, read item by item, extended, deleted. A session is a conversation.
  */
 import type { Address } from "./address.ts";
-import { noPath, type Path, readThread, surplusOf, talkFrom, turnsOf } from "../place/path.ts";
+import { noPath, type Path, readThread, talkFrom, turnsOf } from "../place/path.ts";
 import type { PlaceParts } from "../place/place.ts";
 import { GatewayError } from "../errors.ts";
 import type { GatewayParts } from "../gateway.ts";
 import { exchangeOf, type Item, isRemoved, removed } from "../item.ts";
 import { toShown } from "../turn-record.ts";
+import { surplusWith } from "../place/surplus.ts";
 import { checkOutputs } from "../place/tools.ts";
 import { brokenOffOf } from "../frame/replay.ts";
 import { resolveReferences } from "./references.ts";
@@ -123,7 +124,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
           const isStored = await store.commit({
             turns: [shown],
             session: { id: conversationId, expectedTip: conversation.tip, otherwise: "refuse", resends: false },
-            forget: surplusOf(path, path.length + 1 - limits().maxTurnsPerThread).map(({ id }) => id),
+            forget: surplusWith(path, [items], limits()).map(({ id }) => id),
           });
           if (isStored) return placesOf(shown);
         }

@@ -172,6 +172,14 @@ export function surplusOf({ length, track }: Path, surplus: number): readonly Pa
   return surplus <= 0 ? [] : track.turns.slice(0, Math.min(surplus, length));
 }
 
+/** How many of its oldest turns there are beyond this size. */
+export function countBeyond(path: Path, size: number): number {
+  const excess = sizeOf(path) - size;
+  if (excess <= 0) return 0;
+  const last = path.track.sizes.findIndex((upTo) => upTo >= excess);
+  return last === -1 ? path.length : Math.min(last + 1, path.length);
+}
+
 /** Something was deleted from it. */
 export function hasGap(path: Path): boolean {
   return path.isAbridged && turnsOf(path).some(({ gap }) => gap === true);
