@@ -173,6 +173,7 @@ test("a turn that could not be replayed is refused, and the error names its line
     ["output.0", item({ ...other, words: 5 })],
     ["output.0", item({ ...other, steers: 1 })],
     ["output.0", item({ type: "compaction" })],
+    ["output.0", item({ type: "compaction", summary: "", kept: [{ type: "message", role: "robot", content: "" }] })],
     ["output.0", item({ type: "tool-output", kind: "function", callId: "call_1" })],
     ["input.0", offered({ type: "function", name: "f", description: 5 })],
     ["input.0", offered({ type: "function", name: "f", parameters: [] })],

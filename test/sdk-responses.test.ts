@@ -116,6 +116,36 @@ test("a compacted conversation consists of the user's messages and a summary, an
   assert.equal((await responses.create({ model, input, store: false })).output_text, "go on");
 });
 
+test("a conversation beyond its threshold is compacted in the stream of the next answer, and goes on from there", async (context) => {
+  const { responses } = await createClient(context);
+  const context_management = [{ type: "compaction", compact_threshold: 1000 }];
+  const { id: first } = await responses.create({ model, input: "my number is 7 ".repeat(200), context_management });
+  const asked = { model, input: "which one?", context_management };
+  const { data, response } = await responses
+    .create({ ...asked, previous_response_id: first, stream: true })
+    .withResponse();
+  const told = await Array.fromAsync(data);
+  const id = idOf(told);
+  const end = told.at(-1);
+  assert.ok(end?.type === "response.completed");
+  assert.deepEqual(typesOf(end.response), ["compaction", "message"]);
+  assert.deepEqual(
+    [response.headers.get("x-portico-context"), response.headers.get("x-portico-warning")],
+    ["2 items", null],
+  );
+  assert.deepEqual(await Array.fromAsync(await responses.retrieve(id, { stream: true })), told);
+  assert.deepEqual((await responses.retrieve(id)).output, end.response.output);
+  const next = responses.create({ ...asked, previous_response_id: id, stream: false });
+  assert.equal((await next.withResponse()).response.headers.get("x-portico-context"), "4 items");
+  assert.deepEqual(typesOf(await next), ["message"], "it is short again");
+  const whole = await responses.create({ ...asked, previous_response_id: first, store: false });
+  assert.deepEqual(typesOf(whole), ["compaction", "message"]);
+  const resent = [...(whole.output as OpenAI.Responses.ResponseInput), { role: "user" as const, content: "and why?" }];
+  const carried = responses.create({ model, input: resent, store: false });
+  assert.equal((await carried.withResponse()).response.headers.get("x-portico-context"), "4 items");
+  assert.equal((await carried).output_text, "and why?");
+});
+
 test("a conversation is created, changed, continued, listed and deleted", async (context) => {
   const { conversations, responses } = await createClient(context);
   const { id } = await conversations.create({ metadata: { topic: "tea" }, items: [{ role: "user", content: "one" }] });

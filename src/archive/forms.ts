@@ -70,8 +70,7 @@ const format = Type.Union([
 
 const callKind = Type.Enum(["function", "custom", "search"]);
 
-/** What an answer is made of. */
-const outputItem = Type.Union([
+const said = [
   typed("message", {
     role: Type.Enum(["system", "developer", "user", "assistant"]),
     content,
@@ -95,19 +94,20 @@ const outputItem = Type.Union([
     words: text,
     steers: flag,
   }),
-  typed("compaction", { summary: words, encrypted: text }),
-]);
+] as const;
+const toolOutput = typed("tool-output", {
+  kind: callKind,
+  callId: words,
+  output: content,
+  tools: optional(tools),
+  extra: optional(extra),
+});
+const kept = optional(list(Type.Union([...said, toolOutput])));
 
-const item = Type.Union([
-  outputItem,
-  typed("tool-output", {
-    kind: callKind,
-    callId: words,
-    output: content,
-    tools: optional(tools),
-    extra: optional(extra),
-  }),
-]);
+/** What an answer is made of. */
+const outputItem = Type.Union([...said, typed("compaction", { summary: words, encrypted: text, kept })]);
+
+const item = Type.Union([outputItem, toolOutput]);
 
 const finish = Type.Enum([...finishes]);
 const piece = Type.Object({

@@ -1,5 +1,5 @@
 /** What an adapter says while it answers. No starts, no ends, no ids: `frame` makes items of them. */
-import type { Annotation, Exchange, Extra, ToolKind } from "./item.ts";
+import type { Annotation, Exchange, Extra, Item, ToolKind } from "./item.ts";
 import type { Finish, Notes, Usage } from "./turn.ts";
 
 export type Delta = Said & {
@@ -49,8 +49,8 @@ type Said =
   /** More of what the dialect adds to a call that has begun. */
   | { readonly type: "tool-extra"; readonly index: number; readonly extra: Extra }
   | { readonly type: "tool-arguments"; readonly index: number; readonly text: string }
-  /** The compacted conversation, all at once. */
-  | { readonly type: "compaction"; readonly summary: string }
+  /** The compacted conversation, all at once; only the gateway itself keeps something of it. */
+  | { readonly type: "compaction"; readonly summary: string; readonly kept?: readonly Item[] | undefined }
   /** An item that only its own dialect knows, all at once. */
   | { readonly type: "other"; readonly extra: Extra; readonly exchange?: Exchange | undefined }
   /** The last count wins. */

@@ -2,6 +2,7 @@
 import { createBeginStored, describeUnplaced } from "./live/begun.ts";
 import { createChain } from "./place/chain.ts";
 import { summarise } from "./window/compact.ts";
+import { compactFirst, limitOf, withoutLimit } from "./window/compact-first.ts";
 import { assembleContext } from "./place/context.ts";
 import { type ConversationDesk, createConversations } from "./conversation/conversations.ts";
 import { countTokens, type TokenCount } from "./window/count.ts";
@@ -205,7 +206,8 @@ export function createGateway(parts: GatewayParts): Gateway {
       caller.stands?.();
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
-      const items = ask.compacts === true ? context : await fitContext(parts, ask, context, truncation);
+      const isCompacted = ask.compacts === true || limitOf(parts, ask) !== undefined;
+      const items = isCompacted ? context : await fitContext(parts, ask, context, truncation);
       // A key means that the answer must be there for a repeated request; what the store has as running must end there.
       const isKept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
       const isStored = isBegun || isKept;
@@ -254,12 +256,22 @@ export function createGateway(parts: GatewayParts): Gateway {
     };
     const stream = (asked: RoutedTurn) => adapter.stream(asked, signal, tell);
     if (ask.compacts === true) return summarise(parts, turn, ask.itemsParam, stream);
-    if (about.truncation === "disabled") return stream(turn);
-    const shortening = shortener.begin(turn, conversation, ({ length }) => {
-      about.omittedItems += about.contextItems - length;
-      about.contextItems = length;
+    const answer = (asked: Turn) => {
+      if (about.truncation === "disabled") return stream(asked);
+      const shortening = shortener.begin(asked, conversation, ({ length }) => {
+        about.omittedItems += about.contextItems - length;
+        about.contextItems = length;
+      });
+      return stream({ ...asked, shortening });
+    };
+    const limit = limitOf(parts, ask);
+    if (limit === undefined) return answer(turn);
+    const own = { ...turn, settings: withoutLimit(settings, ask) };
+    return compactFirst(parts, own, limit, ask.itemsParam, stream, async function* (shown) {
+      const fitted = await fitContext(parts, ask, shown, about.truncation);
+      [about.contextItems, about.omittedItems] = [fitted.length, shown.length - fitted.length];
+      yield* answer({ ...own, items: fitted });
     });
-    return stream({ ...turn, shortening });
   }
 
   return {

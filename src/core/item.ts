@@ -97,6 +97,11 @@ export interface Compaction {
   readonly summary: string;
   /** An opaque form that only its maker can read. */
   readonly encrypted?: string | undefined;
+  /**
+   * What stays word for word, because the answer in which the conversation was compacted still needed it. It comes with
+   * the compaction, since clients may drop everything before that. Absent: what a caller shows before it is shown too.
+   */
+  readonly kept?: readonly Item[] | undefined;
 }
 
 /** An item that only its own dialect knows, e.g. a hosted tool's call. Its type there is among its fields. */

@@ -32,8 +32,18 @@ export interface Ask<Asked = Item | Reference> {
   readonly background?: boolean | undefined;
   /** The conversation is to be compacted: its summary is the answer. */
   readonly compacts?: boolean | undefined;
+  /** The conversation is to be compacted before it is answered if it has become too long. */
+  readonly compactsBeyond?: CompactionLimit | undefined;
   /** What to do if the conversation exceeds the model's context window; absent: depends on its place. */
   readonly truncation?: Truncation | undefined;
+}
+
+/** How long a conversation may become before it is compacted. */
+interface CompactionLimit {
+  /** Absent: as long as the model's context window allows. */
+  readonly tokens?: number | undefined;
+  /** The caller's name for it: one of its offers to an adapter of the same dialect, which then compacts by itself. */
+  readonly param: string;
 }
 
 /** Drop what does not fit, or refuse it. */

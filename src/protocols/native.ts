@@ -32,6 +32,10 @@ export function readNative(fields: Fields, { dialect, ours, demands, offers }: O
     dialect,
     fields: readOthers(fields, ours) ?? {},
     demands: demands.filter(({ param, isIdle }) => isSent(param) && isIdle?.(values[param]) !== true),
-    offers: offers.filter(isSent),
+    offers: offers.filter((param) => isSent(param) && !isEmptyList(values[param])),
   };
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
 }

@@ -293,6 +293,7 @@ for (const said of [
   [{ type: "tool-call", index: 0, name: "look", group: 5 }],
   [{ type: "tool-arguments", text: "{}" }],
   [{ type: "compaction" }],
+  [{ type: "compaction", summary: "so far", kept: [] }],
   [{ type: "other", extra: { fields: {} }, exchange: { side: "model" } }],
   [{ type: "other", extra: { fields: {} }, exchange: { side: "caller", id: "1" } }],
   [{ type: "notes", notes: { fingerprint: 5 } }],

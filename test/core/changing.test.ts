@@ -19,6 +19,7 @@ function createNamed(name: string, end: () => Promise<void> = async () => {}) {
   const route: Route = {
     stream: () => speak(),
     contextWindow: () => name.length,
+    speaksFor: () => (name === "old" ? ["chat"] : ["responses"]),
     countTokens: async () => (await going.promise, name.length),
     models: async () => (await going.promise, [name]),
     states: () => [{ name, state: "closed", failures: 0, opensUntil: undefined }],
@@ -48,6 +49,7 @@ test("running turns finish on their route, later ones use the new route, and the
   const changed = changing.change(other.route);
   assert.equal(await step(startTurn(changing)), "other");
   assert.deepEqual([changing.contextWindow("any"), changing.states()[0]?.name], [5, "other"]);
+  assert.deepEqual(changing.speaksFor("any"), ["responses"]);
   old.going.resolve();
   assert.deepEqual([await step(turns[0]), await step(turns[0]), old.said], ["over", "end", []]);
   assert.deepEqual([await step(turns[1]), await step(turns[1])], ["over", "end"]);

@@ -341,6 +341,164 @@ suite("a conversation that is too long to be compacted at once", () => {
   });
 });
 
+suite("a conversation that is compacted before it is answered", () => {
+  const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
+  const system: Item = { type: "message", role: "system", content: "Be kind." };
+  const long = (word: string) => word.padEnd(600, ".");
+  const limit = { compactsBeyond: { tokens: 1_000, param: "own_field" } };
+  const summary: Item = { type: "compaction", summary: "We met." };
+  const native = { dialect: "responses", fields: {}, offers: ["own_field"] } as const;
+  const settings = { tools: [], native };
+  const steps = (count: number) =>
+    Array.from({ length: count }, (_, index): Item[] => [
+      { ...call, callId: `c${index}` },
+      { ...output, callId: `c${index}`, output: long(`${index}`) },
+    ]).flat();
+
+  test("has its newest question behind the summary, in this turn and in whatever continues it", async () => {
+    const { talk, turns, gateway } = createScene(model);
+    const first = await talk({ items: [system, user(long("one"))], settings, ...limit });
+    assert.deepEqual([turns.length, first.answer.items.length], [1, 2], "it was short enough");
+    const memo = () => "how it is told";
+    const asked = { items: [user(long("two"))], previousId: first.id, settings, ...limit };
+    const { id, told, answer } = await talk(asked, { memo });
+    assert.deepEqual(turns[1]?.items.slice(0, -1), [system, user(long("one")), ...first.answer.items]);
+    const seen = [system, summary, user(long("two"))];
+    assert.deepEqual([turns.length, turns[2]?.items], [3, seen]);
+    assert.deepEqual(turns[2]?.settings.native?.offers, [], "nobody need be told that it is left out");
+    assert.deepEqual(answer.items, [{ ...summary, kept: [system, user(long("two"))] }, ...first.answer.items]);
+    assert.deepEqual([answer.usage?.inputTokens, answer.usage?.outputTokens], [6, 4], "what both have cost");
+    const { about, follow } = (await gateway.recall("ann", id))!;
+    const again: Event[] = [];
+    for await (const batch of follow(new AbortController().signal)) for (const event of batch) again.push(event);
+    assert.deepEqual(JSON.parse(JSON.stringify(again)), JSON.parse(JSON.stringify(told)));
+    assert.deepEqual([about.contextItems, about.omittedItems], [3, 0]);
+    await talk({ items: [user("three")], previousId: id, settings });
+    assert.deepEqual(turns.at(-1)?.items, [...seen, ...first.answer.items, user("three")]);
+  });
+
+  test("goes on from the compaction, whether its client shows nothing, all, or only what followed it", async () => {
+    const { talk, turns } = createScene(async function* (turn, signal, tell) {
+      for await (const batch of model(turn, signal, tell)) yield batch.filter(({ type }) => type !== "reasoning");
+    });
+    const before = [user(long("one")), assistant("Hello"), user(long("two"))];
+    for (const [hint, keep] of [
+      ["h", "yes"],
+      [undefined, "no"],
+    ] as const) {
+      const { answer } = await talk({ items: before, keep, ...limit }, { hint });
+      const after: readonly Item[] = [summary, user(long("two")), assistant("Hello"), user("three")];
+      const shown = { all: before.concat(answer.items), since: answer.items, nothing: [] };
+      for (const [name, items] of Object.entries(shown)) {
+        if (name === "nothing" && hint === undefined) continue;
+        await talk({ items: [...items, user("three")], keep: "no" }, { hint, alwaysResends: false, neverShows: true });
+        assert.deepEqual(turns.at(-1)?.items, after, `${hint} ${name}`);
+      }
+    }
+  });
+
+  test("keeps the steps since its question, or only the newest if they are long", async () => {
+    const { talk, turns } = createScene(model);
+    const before = [user(long("one")), assistant("Hello")];
+    const short = [user("two"), call, output];
+    await talk({ items: [...before, user(long("one")), ...short], ...limit });
+    assert.deepEqual(turns.at(-1)?.items, [summary, ...short]);
+    const items = [user("task"), ...steps(4)];
+    await talk({ items, ...limit });
+    assert.deepEqual(turns.at(-2)?.items.slice(0, -1), items.slice(0, -2), "the summary needs the question too");
+    assert.deepEqual(turns.at(-1)?.items, [summary, user("task"), ...items.slice(-2)]);
+  });
+
+  test("takes the outputs of the calls that follow the compaction, even if all of the answer is sent again", async () => {
+    const { talk, turns } = createScene(async function* (turn, signal, tell) {
+      const isFirst = turn.items.at(-1)?.type === "message" && turn.items[0]?.type === "compaction";
+      if (isFirst) yield [{ type: "tool-call", index: 0, callId: "c", name: "f" }];
+      else yield* model(turn, signal, tell);
+    });
+    const items = [user(long("one")), assistant("Hello"), user(long("two"))];
+    const { id, answer } = await talk({ items, ...limit });
+    for (const again of [[], answer.items]) {
+      await talk({ items: [...again, output], previousId: id });
+      assert.deepEqual(turns.at(-1)?.items, [summary, user(long("two")), call, output]);
+    }
+  });
+
+  test("is answered as it is if there is nothing or little to compact", async () => {
+    const { talk, turns } = createScene(model);
+    const question = user(long("task").repeat(3));
+    for (const items of [
+      [system, question],
+      [question, ...steps(1)],
+      [system, summary, question],
+    ]) {
+      await talk({ items, ...limit });
+      assert.deepEqual(turns.at(-1)?.items, items);
+    }
+    assert.equal(turns.length, 3);
+    const items = [user("one"), assistant("Hello"), user("two")];
+    await talk({ items, settings: { tools: [], instructions: long("Be kind.").repeat(2) }, ...limit });
+    assert.equal(turns.length, 4, "instructions alone exceed the limit");
+  });
+
+  test("is compacted when it fills the context window, if no limit is given; without one, that is left out", async () => {
+    const items = [user(long("one")), assistant(long("Hello")), user(long("two"))];
+    const { param } = limit.compactsBeyond;
+    for (const [window, asked] of [
+      [2_400, 2],
+      [2_500, 1],
+      [undefined, 1],
+    ] as const) {
+      const { talk, turns } = createScene(model, { contextWindow: () => window });
+      await talk({ items, settings, compactsBeyond: { param } });
+      const offers = window === undefined ? [param] : [];
+      assert.deepEqual([turns.length, turns.at(-1)?.settings.native?.offers], [asked, offers]);
+    }
+  });
+
+  test("is left to an adapter that speaks the caller's dialect", async () => {
+    const items = [user(long("one")), assistant("Hello"), user(long("two"))];
+    const { talk, turns } = createScene(model, { speaks: ["responses"] });
+    await talk({ items, settings, ...limit });
+    assert.deepEqual([turns.length, turns[0]?.settings.native], [1, native]);
+  });
+
+  test("fails before its first word, whether the summary or the answer does", async () => {
+    for (const failing of [1, 2]) {
+      let asked = 0;
+      const { talk, store } = createScene(async function* (turn, signal, tell) {
+        if (++asked === failing) {
+          if (failing === 1) yield say("We");
+          throw new GatewayError("adapter_error", "It broke.");
+        }
+        yield* model(turn, signal, tell);
+      });
+      const items = [user(long("one")), assistant("Hello"), user(long("two"))];
+      await assert.rejects(talk({ items, ...limit }, { turnId: "resp_1" }), { code: "adapter_error" });
+      assert.deepEqual([asked, await store.findTurn("ann", "resp_1")], [failing, undefined]);
+    }
+  });
+
+  test("stops the model when its caller leaves", async () => {
+    const leaving = new AbortController();
+    let isLeft = false;
+    const { ask } = createScene(async function* (_turn, signal) {
+      try {
+        for (;;) {
+          yield say("on and on ");
+          leaving.abort(new GatewayError("client_closed", "Gone."));
+          signal.throwIfAborted();
+        }
+      } finally {
+        isLeft = true;
+      }
+    });
+    const items = [user(long("one")), assistant("Hello"), user(long("two"))];
+    const { events } = await ask({ items, ...limit }, { signal: leaving.signal });
+    await assert.rejects(events.next(), { code: "client_closed" });
+    assert.equal(isLeft, true);
+  });
+});
+
 suite("the token count of a request", () => {
   const tokensPerItem = 4;
 

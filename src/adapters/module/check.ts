@@ -90,7 +90,7 @@ const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
     mayBeExtra(extra),
   "tool-extra": ({ index, extra }) => Number.isInteger(index) && isExtra(extra),
   "tool-arguments": (delta) => Number.isInteger(delta["index"]) && isText(delta),
-  compaction: ({ summary }) => typeof summary === "string",
+  compaction: ({ summary, kept }) => typeof summary === "string" && isAbsent(kept),
   other: ({ extra, exchange }) =>
     isExtra(extra) &&
     (isAbsent(exchange) || (isObject(exchange) && typeof exchange["id"] === "string" && sides.has(exchange["side"]))),

@@ -56,9 +56,11 @@ export function createScript(turnId: string, tell: Tell) {
       case "tool-arguments":
       case "tool-extra":
         return acceptInCall(delta);
-      case "compaction":
-        begin({ type: "compaction", summary: delta.summary });
+      case "compaction": {
+        const { summary, kept } = delta;
+        begin({ type: "compaction", summary, ...(kept !== undefined && { kept }) });
         return answer.close();
+      }
       case "other":
         begin(delta);
         return answer.close();

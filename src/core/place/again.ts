@@ -73,10 +73,15 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
     const exchange = exchangeOf(item);
     return !repeated.has(item) && !(exchange?.side === "tools" && given.has(exchange.id));
   };
-  // Other reasoning goes with its result.
+  // Other reasoning goes with its result, and so does a compaction before it.
   const toResult = (item: Item, index: number) =>
-    item.type === "reasoning" ? (items.slice(index).find(({ type }) => type !== "reasoning") ?? item) : item;
+    standsBefore(item) ? (items.slice(index).find((next) => !standsBefore(next)) ?? item) : item;
   return items.filter((item, index) => !repeated.has(item) && isKept(toResult(item, index)));
+}
+
+/** It belongs to what follows it. */
+function standsBefore({ type }: Item): boolean {
+  return type === "reasoning" || type === "compaction";
 }
 
 /** System messages already in the path. */

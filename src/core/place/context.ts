@@ -14,7 +14,22 @@ import type { Ask } from "../turn.ts";
 export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
   const items = assemble(place, ask);
   const { path, version } = place;
-  return version?.use === "merged" ? withExtras(items, path, version.items, ask.settings.native?.dialect) : items;
+  return sinceCompaction(
+    version?.use === "merged" ? withExtras(items, path, version.items, ask.settings.native?.dialect) : items,
+  );
+}
+
+/**
+ * The newest compaction that keeps something, with that, and what follows; nothing that was said before it. Its own
+ * system messages are those of then, so they apply only if there are no others.
+ */
+export function sinceCompaction(items: readonly Item[]): readonly Item[] {
+  const at = items.findLastIndex((item) => item.type === "compaction" && item.kept !== undefined);
+  const compaction = items[at];
+  if (compaction?.type !== "compaction") return items;
+  const { kept = [], ...summary } = compaction;
+  const [own, said] = [items.slice(0, at).filter(isSteering), kept.filter((item) => !isSteering(item))];
+  return (own.length > 0 ? own : kept.filter(isSteering)).concat(summary, said, items.slice(at + 1));
 }
 
 function assemble(place: Place, ask: Ask<Item>): readonly Item[] {

@@ -32,6 +32,7 @@ export function createChangingRoute(first: Route): ChangingRoute {
       }
     },
     contextWindow: (model) => current.route.contextWindow(model),
+    speaksFor: (model) => current.route.speaksFor(model),
     countTokens: (turn, signal) => during((route) => route.countTokens(turn, signal)),
     models: () => during((route) => route.models()),
     states: () => current.route.states(),

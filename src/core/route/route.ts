@@ -15,6 +15,8 @@ export type { Lane };
 export interface Route extends Adapter {
   stream(turn: RoutedTurn, signal: AbortSignal, tell?: Tell): ReturnType<Adapter["stream"]>;
   contextWindow(model: string): number | undefined;
+  /** What the adapter that is asked first for a model speaks. */
+  speaksFor(model: string): Adapter["speaks"];
   countTokens(turn: Turn, signal: AbortSignal): Promise<number | undefined>;
   models(): Promise<readonly string[]>;
   close(): Promise<void>;
@@ -42,6 +44,7 @@ export function createRoute(parts: RouteParts): Route {
   return {
     stream: (turn, signal, tell = ignore) => dispatchTurn(pick(turn.model).path, turn, signal, tell, parts),
     contextWindow: (model) => windowOf(pick(model).lane, model),
+    speaksFor: (model) => pick(model).lane.adapter.speaks,
     countTokens: (turn, signal) => countTokens(pick(turn.model).lane, turn, signal),
     models: () => listModels(parts, Object.keys(byModel).filter(isWholeName), (model) => pick(model).lane),
     close: () => closeAll(new Set(lanes.map(({ adapter }) => adapter))),

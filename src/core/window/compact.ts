@@ -62,7 +62,8 @@ async function* readSummary(
   return { summary, usage };
 }
 
-function addUsage(before: Usage | undefined, usage: Usage): Usage {
+/** What was used in all; undefined: nothing before. */
+export function addUsage(before: Usage | undefined, usage: Usage): Usage {
   if (before === undefined) return usage;
   const { cacheWriteTokens } = usage;
   return {

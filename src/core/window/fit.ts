@@ -3,11 +3,12 @@ import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
 import type { Place } from "../place/place.ts";
 import type { Adapter } from "../ports.ts";
+import type { Route } from "../route/route.ts";
 import type { Ask, Settings, Truncation } from "../turn.ts";
 import { countItems, fitWindow, surelyFits } from "./window.ts";
 
 export interface FitParts {
-  readonly adapter: Adapter;
+  readonly adapter: Adapter & Partial<Pick<Route, "speaksFor">>;
   /** Loads what estimates the tokens of a text. */
   readonly tokenCounter: () => Promise<(text: string) => number>;
 }

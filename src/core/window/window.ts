@@ -93,6 +93,22 @@ export function countItems(items: readonly Item[], fixed: readonly string[], cou
   return tokens;
 }
 
+/**
+ * What a model must have word for word to go on, and what is older. That is the newest user message and what follows it;
+ * of the steps that it has made since only the newest, unless all of it is short. The older ones need their question.
+ */
+export function divideAtNewest(
+  items: readonly Item[],
+  isShort: (items: readonly Item[]) => boolean,
+): { readonly older: readonly Item[]; readonly newest: readonly Item[] } {
+  const [start = 0] = findStarts(items, isQuestion);
+  const newest = items.slice(start);
+  const steps = isShort(newest) ? [] : findStarts(items, isStep).filter((step) => step > start);
+  const [last = start, first = last] = [steps[0], steps.at(-1)];
+  if (first === last) return { older: items.slice(0, start), newest };
+  return { older: items.slice(0, last), newest: items.slice(start, first).concat(items.slice(last)) };
+}
+
 /** Where a conversation may be divided, oldest first: at a question or at a step, once something has been said. */
 export function findCuts(items: readonly Item[]): readonly number[] {
   const first = items.findIndex((item) => !isSteering(item));

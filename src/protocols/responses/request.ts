@@ -9,11 +9,13 @@ import {
   isObject,
   isPresent,
   missing,
+  pathOf,
   readBody,
   readBoolean,
   readChoice,
   readInteger,
   readObject,
+  readObjects,
   readString,
   readStrings,
   requireName,
@@ -60,6 +62,7 @@ export function readRequest(body: unknown, seal: Seal, earlier?: Earlier): { rea
     user,
     keep: store ? "yes" : "no",
     background,
+    ...readContextManagement(fields),
     truncation: readChoice(fields, "truncation", ["auto", "disabled"]),
   };
   return { ask, echo: readEcho(fields, ask, store) };
@@ -88,6 +91,17 @@ function readInput(
 /** Ending the input with one asks for a compaction, not an answer. */
 function isTrigger(item: unknown): boolean {
   return isObject(item) && item["type"] === "compaction_trigger";
+}
+
+/** Of several entries the lowest limit counts. */
+function readContextManagement(fields: Fields): Pick<Ask, "compactsBeyond"> {
+  const limits = readObjects(fields, "context_management")?.map((entry) => {
+    if (readChoice(entry, "type", ["compaction"]) === undefined) missing(pathOf(entry, "type"));
+    return readInteger(entry, "compact_threshold", 1000) ?? Infinity;
+  });
+  if (limits === undefined || limits.length === 0) return {};
+  const tokens = limits.reduce((lowest, limit) => Math.min(lowest, limit));
+  return { compactsBeyond: { param: "context_management", ...(tokens < Infinity && { tokens }) } };
 }
 
 /** The conversation to continue: its id, or an object with it. */

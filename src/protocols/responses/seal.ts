@@ -77,13 +77,13 @@ function refuseSealed(path: string): never {
 }
 
 /** What only its maker can read stays as it came. */
-export function sealCompaction({ summary, encrypted }: Compaction, seal: Seal): string {
-  return summary === "" && encrypted !== undefined ? encrypted : seal.seal(JSON.stringify({ summary }));
+export function sealCompaction({ summary, encrypted, kept }: Compaction, seal: Seal): string {
+  return summary === "" && encrypted !== undefined ? encrypted : seal.seal(JSON.stringify({ summary, kept }));
 }
 
 export function openCompaction(brought: Brought, seal: Seal): Compaction {
-  const { summary } = openFields(brought, seal);
-  return typeof summary === "string"
-    ? { type: "compaction", summary }
-    : { type: "compaction", summary: "", encrypted: brought.sealed };
+  const { summary, kept } = openFields(brought, seal);
+  if (typeof summary !== "string") return { type: "compaction", summary: "", encrypted: brought.sealed };
+  // Nobody else can have sealed them.
+  return { type: "compaction", summary, ...(Array.isArray(kept) && { kept: kept as readonly Item[] }) };
 }

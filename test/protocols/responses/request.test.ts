@@ -13,6 +13,9 @@ function ask(body: object): Ask {
 const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" };
 const tool = { type: "function", name: "f" };
 const user = (content: unknown) => ({ input: [{ role: "user", content }] });
+const compacting = (entry: object) => ({
+  context_management: [{ type: "compaction" }, { type: "compaction", ...entry }],
+});
 
 /** The wrong part of the body, the path in the error, the code, and a part of the message. */
 const refused: readonly (readonly [body: unknown, param: string | null, code: string, message: string])[] = [
@@ -98,6 +101,17 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
     "must be the last item",
   ],
   [{ input: [{ type: 7 }] }, "input[0].type", "invalid_type", "expected a string"],
+  [{ context_management: {} }, "context_management", "invalid_type", "expected an array"],
+  [{ context_management: ["compaction"] }, "context_management[0]", "invalid_type", "expected an object"],
+  [{ context_management: [{}] }, "context_management[0].type", "missing_required_parameter", "type"],
+  [{ context_management: [{ type: "pruning" }] }, "context_management[0].type", "invalid_value", "'compaction'"],
+  [
+    compacting({ compact_threshold: 999 }),
+    "context_management[1].compact_threshold",
+    "integer_below_min_value",
+    "1000",
+  ],
+  [compacting({ compact_threshold: "1k" }), "context_management[1].compact_threshold", "invalid_type", "an integer"],
   [{ input: [{ ...call, call_id: null }] }, "input[0].call_id", "missing_required_parameter", "input[0].call_id"],
   [{ input: [{ ...call, name: "" }] }, "input[0].name", "empty_string", "empty string"],
   [{ input: [{ ...call, arguments: {} }] }, "input[0].arguments", "invalid_type", "expected a string"],
@@ -253,6 +267,23 @@ test("settings that only this dialect supports are listed: those that the answer
   assert.deepEqual(ask({ response_format: { type: "text" } }).settings.native?.demands, []);
   const { native } = ask({ prompt: null, context_management: null, max_tokens: null }).settings;
   assert.deepEqual(native, { dialect: "responses", fields: {}, demands: [], offers: [] });
+});
+
+test("a conversation is to be compacted beyond the lowest threshold, if any is given", () => {
+  const param = "context_management";
+  const [limit, other] = [
+    { type: "compaction", compact_threshold: 1000 },
+    { type: "compaction", compact_threshold: null },
+  ];
+  assert.deepEqual(ask({ [param]: [{ ...limit, compact_threshold: 2000 }, other, limit] }).compactsBeyond, {
+    param,
+    tokens: 1000,
+  });
+  assert.deepEqual(ask({ [param]: [other] }).compactsBeyond, { param });
+  for (const none of [null, []]) {
+    const { compactsBeyond, settings } = ask({ [param]: none });
+    assert.deepEqual([compactsBeyond, settings.native?.offers], [undefined, []]);
+  }
 });
 
 test("items without a type are messages, and extra fields of this dialect are kept", () => {
