@@ -18,7 +18,6 @@ import type { DoorLog } from "./lines.ts";
 import { createListener } from "./listener.ts";
 import type { Metrics, MetricSources } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
-import { toPath } from "./paths.ts";
 import { createTakeRequest } from "./rate.ts";
 import { answerRequests, createFindRoute, isUpgrade } from "./router.ts";
 import { toRoutes } from "./routes.ts";
@@ -100,7 +99,7 @@ export function createDoor(parts: DoorParts): Door {
 
   async function begin(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     request.terms = terms;
-    const found = findRoute(toPath(request.originalUrl));
+    const found = findRoute(request.originalUrl);
     request.route = found?.route;
     request.params = found?.params;
     // No cache may keep what a token has opened; streams replace this header with their own.

@@ -34,20 +34,20 @@ export function toQuery(url: string): string {
 }
 
 /**
- * The URL of the route that a URL leads to: Azure-style clients send `/openai/v1/…` or `/openai/…` for `/v1/…`, or
+ * The path of the route that a target leads to: Azure-style clients send `/openai/v1/…` or `/openai/…` for `/v1/…`, or
  * `/openai/deployments/{deployment}/chat/completions`.
  */
-export function toRouteUrl(url: string): string {
-  const target = toTarget(url);
-  return target.startsWith("/openai/") ? target.replace(way, "/v1/") : target;
+export function toRoutePath(url: string): string {
+  const path = toPath(url);
+  return path.startsWith("/openai/") ? path.replace(way, "/v1/") : path;
 }
 
-const way = /^\/openai\/(?:v1\/|deployments\/([^/?]+)\/(?=chat\/completions(?:\?|$)))?/;
+const way = /^\/openai\/(?:v1\/|deployments\/([^/]+)\/(?=chat\/completions$))?/;
 
 /** A deployment in the path is the model, whatever the body says: such clients put anything there. */
 export function forDeployment(url: string, protocol: Protocol): Protocol {
-  const target = toTarget(url);
-  const deployment = target.startsWith("/openai/") ? way.exec(target)?.[1] : undefined;
+  const path = toPath(url);
+  const deployment = path.startsWith("/openai/") ? way.exec(path)?.[1] : undefined;
   if (deployment === undefined) return protocol;
   // Admission has refused what cannot be decoded.
   const model = decodeURIComponent(deployment);

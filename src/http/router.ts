@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Endpoint } from "./auth.ts";
-import { decodePath, toPath, toRouteUrl } from "./paths.ts";
+import { decodePath, toPath, toRoutePath } from "./paths.ts";
 import { asksForWebSocket } from "./websocket.ts";
 
 declare module "fastify" {
@@ -38,8 +38,8 @@ export function answerRequests(app: FastifyInstance): void {
   });
 }
 
-/** Finds the route at a path, and what stands there for its parameters. */
-export type FindRoute = (path: string) => { readonly route: Route; readonly params: Params } | undefined;
+/** Finds the route that a target leads to, and what stands there for its parameters. */
+export type FindRoute = (target: string) => { readonly route: Route; readonly params: Params } | undefined;
 
 type Params = Readonly<Record<string, string>>;
 
@@ -49,11 +49,11 @@ export function createFindRoute(routes: readonly Route[]): FindRoute {
     const pattern = route.path.replaceAll(/:(\w+)/g, "(?<$1>[^/]+)").replace("*", "(?<rest>.*)");
     return { route, form: new RegExp(`^${pattern}$`, "s") };
   });
-  return (path) => {
-    const url = toRouteUrl(path);
-    const decoded = decodePath(url);
+  return (target) => {
+    const path = toRoutePath(target);
+    const decoded = decodePath(path);
     for (const { route, form } of known) {
-      const found = form.exec(decoded ?? url);
+      const found = form.exec(decoded ?? path);
       // What cannot be decoded is refused at admission.
       if (found !== null) return { route, params: decoded === undefined ? {} : decodeAll(found.groups) };
     }
@@ -85,7 +85,7 @@ function findAnswer({ route, method, raw }: FastifyRequest): Answer | undefined 
 
 /** Whether a request leaves HTTP where its route allows that; any other request to upgrade is ignored. */
 export function isUpgrade(find: FindRoute, incoming: IncomingMessage): boolean {
-  return asksForWebSocket(incoming) && find(toPath(incoming.url ?? ""))?.route.upgrade !== undefined;
+  return asksForWebSocket(incoming) && find(incoming.url ?? "")?.route.upgrade !== undefined;
 }
 
 /** Whether the route is one of the operator's. */

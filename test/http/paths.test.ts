@@ -174,20 +174,22 @@ async function sendTo(address: string, target: string, method: string, body = ""
   return { status: Number(incoming.statusCode), text: await readText(incoming) };
 }
 
-test("a target with a host is routed and logged by its path", async (context) => {
+test("a target with a host or a fragment is routed and logged by its path", async (context) => {
   const box = createBox(context, [say("hello")]);
   const address = await box.listen();
   const body = JSON.stringify({ ...hello, model: "m" });
   for (const target of ["http://x/v1/chat/completions", "HTTPS://me:pass@x:1/v1/chat/completions?a=http://b/c"]) {
     assert.equal((await sendTo(address, target, "POST", body)).status, 200, target);
   }
-  assert.match((await sendTo(address, `http://x${deployed}`, "POST", body)).text, /"model":"fast"/);
+  for (const target of [`http://x${deployed}`, deployed.replace("?", "#")]) {
+    assert.match((await sendTo(address, target, "POST", body)).text, /"model":"fast"/, target);
+  }
   assert.match((await sendTo(address, "http://x/v1/responses", "PUT")).text, /not allowed on \/v1\/responses/);
   assert.match((await sendTo(address, "http://me:pass@x/v1/nope", "GET")).text, /URL: GET \/v1\/nope\./);
   assert.match((await sendTo(address, "http://x?secret=1", "GET")).text, /URL: GET \/\./);
   const paths = box.logged.map(({ fields }) => "path" in fields && fields.path);
   const chat = "/v1/chat/completions";
-  assert.deepEqual(paths, [chat, chat, chat, "/v1/responses", "/v1/nope", "/"]);
+  assert.deepEqual(paths, [chat, chat, chat, chat, "/v1/responses", "/v1/nope", "/"]);
 });
 
 test("a percent-encoded letter of a path is decoded", async (context) => {
