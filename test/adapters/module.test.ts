@@ -308,13 +308,23 @@ for (const said of [
   });
 }
 
-test("details of usage that a module leaves out, or shows as null, are none", async () => {
-  const usage = { inputTokens: 3, outputTokens: 2, reasoningTokens: null, cacheWriteTokens: null };
-  const loose = async function* () {
-    yield [{ type: "usage", usage }];
-  } as unknown as Adapter["stream"];
+test("details of usage that a module leaves out, or shows as null, are none; fields may be inherited or unknown", async () => {
   const whole = { inputTokens: 3, cachedTokens: 0, outputTokens: 2, reasoningTokens: 0 };
-  assert.deepEqual(await collect(guardAdapter({ stream: loose })), [{ type: "usage", usage: whole }]);
+  const text: object = Object.create({ type: "text", text: "Hi" });
+  const loose = async function* () {
+    yield [
+      text,
+      { type: "usage", usage: { inputTokens: 3, outputTokens: 2, reasoningTokens: null, cacheWriteTokens: null } },
+      { type: "usage", usage: Object.create({ ...whole, cacheWriteTokens: 1 }) },
+      { type: "usage", usage: whole, notes: {} },
+    ];
+  } as unknown as Adapter["stream"];
+  const [said, ...counted] = await collect(guardAdapter({ stream: loose }));
+  assert.equal(said, text);
+  assert.deepEqual(
+    counted.map((delta) => delta.type === "usage" && delta.usage),
+    [whole, { ...whole, cacheWriteTokens: 1 }, whole],
+  );
 });
 
 test("a delta with a wrong field is reported by its type", async () => {

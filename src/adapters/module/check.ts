@@ -13,7 +13,7 @@ export function checkBatch(batch: unknown, choices = 1): readonly Delta[] {
     if (!isChoice(delta["choice"], choices))
       throw unfit("stream yielded a delta for a choice that was not requested", delta);
   }
-  return (batch.some(isLoose) ? batch.map(tighten) : batch) as readonly Delta[];
+  return batch.some(isLoose) ? batch.map((delta) => (isLoose(delta) ? tighten(delta) : delta)) : batch;
 }
 
 function isDelta(value: unknown): value is Fields {
@@ -40,12 +40,23 @@ function isLoose(delta: Fields): boolean {
   return delta["type"] === "notes" || delta["type"] === "usage";
 }
 
-/** A null field means an absent one, and an absent detail of the usage means none. */
+/** A null field means an absent one. */
 function tighten(delta: Fields): Fields {
-  const { notes, usage, ...said } = withoutAbsent(delta);
-  if (isObject(notes)) return { ...said, notes: withoutAbsent(notes) };
-  if (isObject(usage)) return { ...said, usage: { cachedTokens: 0, reasoningTokens: 0, ...withoutAbsent(usage) } };
-  return said;
+  const { type, notes, usage } = delta;
+  const said = withoutAbsent(delta);
+  if (type === "notes" && isObject(notes)) return { ...said, notes: withoutAbsent(notes) };
+  return type === "usage" && isObject(usage) ? { ...said, usage: toUsage(usage) } : said;
+}
+
+/** An absent detail means none. Each is read by its name: the object may be a library's, which inherits them. */
+function toUsage({ inputTokens, cachedTokens, cacheWriteTokens, outputTokens, reasoningTokens }: Fields): Fields {
+  return {
+    inputTokens,
+    cachedTokens: cachedTokens ?? 0,
+    ...withoutAbsent({ cacheWriteTokens }),
+    outputTokens,
+    reasoningTokens: reasoningTokens ?? 0,
+  };
 }
 
 function withoutAbsent(fields: Fields): Fields {
