@@ -133,11 +133,14 @@ suite("a conversation that is longer than the window", () => {
     assert.deepEqual(fitWindow(short, [], roomFor(fresh, last), count), [fresh, last]);
   });
 
-  test("keeps the newest compaction of a server, which only its own dialect knows", () => {
+  test("keeps the newest compaction of a server, which only its own dialect knows, and then the newest of ours", () => {
     const fields = { type: "compaction", encrypted_content: "sealed" };
     const sealed: Item = { type: "other", extra: { dialect: "responses", fields } };
-    const short = [task, compaction("long ago"), second, sealed, third, second, third, last];
+    const old = compaction("long ago");
+    const short = [task, old, second, sealed, third, second, third, last];
     assert.deepEqual(fitWindow(short, [], roomFor(sealed, last), count), [sealed, last]);
+    // An adapter of another dialect gets nothing of it.
+    assert.deepEqual(fitWindow(short, [], roomFor(old, sealed, last), count), [old, sealed, last]);
   });
 
   test("is counted from its end, each text once, and only as far as it fits", () => {

@@ -13,8 +13,8 @@ type Count = (text: string) => number;
 /**
  * System messages stay, and everything from the newest user message on; of the steps that a model with tools has made
  * since, at least the newest. If not even that fits, the result is undefined. Then, as far as there is room, come the
- * newest compaction, the first user message (the task), and earlier exchanges, newest first. `fixed` is what goes along
- * with the items, as text: instructions, tools.
+ * newest compaction, and ours if that is a server's; the first user message (the task); and earlier exchanges, newest
+ * first. `fixed` is what goes along with the items, as text: instructions, tools.
  */
 export function fitWindow(
   items: readonly Item[],
@@ -57,6 +57,8 @@ export function fitWindow(
   }
   left -= window.reserve;
   keep([items.findLastIndex(isCompaction)]);
+  // Which adapter will read it is not known here: one of another dialect gets nothing of a server's.
+  keep([items.findLastIndex((item) => item.type === "compaction")]);
   keep([items.findIndex(isQuestion)]);
   for (const start of starts) {
     if (!keep(range(start, behind))) break;
