@@ -1,4 +1,4 @@
-/** Turns that another gateway on the same store runs or ran: followed as they are sent, or at the latest at their end. */
+/** Turns that do not run here: followed while another gateway on the same store runs them, else as they are stored. */
 import { GatewayError } from "../errors.ts";
 import type { Events } from "../event.ts";
 import { failedTurn } from "../frame/frame.ts";
