@@ -69,7 +69,8 @@ export function withOwnIds(shown: Shown, end: number, path: Path): Shown {
   if (path.isPlain) return shown;
   // After a gap they can no longer be counted, but those that may still be answered are the newest.
   const known = hasGap(path) ? itemsOf(turnsOf(path).slice(-1)) : talkFrom(path, 0);
-  const ours = known.some(isRemoved) ? [] : callIdsOf(known);
+  const ours = callIdsOf(known);
+  if (ours.length === 0 || known.some(isRemoved)) return shown;
   const theirs = callIdsOf(shown.items.slice(0, end)).slice(-ours.length);
   // A caller may reuse an id; then the newest call with it is meant.
   const names = new Map(theirs.map((callId, index) => [callId, ours.at(index - theirs.length) ?? callId]));
