@@ -17,7 +17,7 @@ export interface Queue {
 
 /** `maxWaiting` is read whenever somebody has to wait: it may change. It counts those waiting in this gateway. */
 export function createQueue(maxWaiting: () => number, peers?: Pick<Peers, "enter">): Queue {
-  const enterLine = peers === undefined ? createLines() : createSharedLines(peers);
+  const queueUp = peers === undefined ? createLines() : createSharedLines(peers);
   /** How many in this gateway hold a key or wait for it. */
   const present = new Map<string, number>();
   let waiting = 0;
@@ -38,7 +38,7 @@ export function createQueue(maxWaiting: () => number, peers?: Pick<Peers, "enter
       present.set(key, before + 1);
       waiting += 1;
       try {
-        const leaveLine = await enterLine(key, signal, stands, behind);
+        const leaveLine = await queueUp(key, signal, stands, behind);
         let left = false;
         return () => {
           if (left) return;
