@@ -34,10 +34,19 @@ export function toCommit(
 ): Commit {
   const { path, base, move } = place;
   const hasShown = base.length > 0 && move !== undefined;
-  const added = place.input.concat(answer.items);
-  const surplus = surplusWith(path, hasShown ? [base, added] : [added], limits);
+  const surplusFor = (input: readonly Item[]) => {
+    const added = input.concat(answer.items);
+    return surplusWith(path, hasShown ? [base, added] : [added], limits);
+  };
+  let input = toInput(place);
+  let surplus = surplusFor(input);
+  // Its system messages are stored again, because their earlier copies are deleted.
+  if (input.length < place.input.length && itemsOf(surplus).some(isSteering)) {
+    input = place.input;
+    surplus = surplusFor(input);
+  }
   const forget = surplus.map(({ id }) => id);
-  const turn = toTurn(chain, turnRecord, place, answer, itemsOf(surplus).some(isSteering));
+  const turn = toTurn(chain, turnRecord, place, answer, input);
   if (!hasShown) return { turns: [turn], session: move, forget };
   const shown = toShown(chain, { ...common(turnRecord, place), id: turn.id, session: move.id }, path, base);
   // Not by extending `path`, whose track the store extends as well; of what came before, its digest is enough.
@@ -64,16 +73,15 @@ export function toShown(
   };
 }
 
-/** A finished turn at its place. `keepsSteering`: earlier copies of its system messages are deleted as it is stored. */
+/** A finished turn at its place. */
 export function toTurn(
   chain: Chain,
   turnRecord: TurnRecord,
   place: Place,
   answer: Answer,
-  keepsSteering = false,
+  input = toInput(place),
 ): StoredTurn {
   const { path, move } = place;
-  const input = keepsSteering ? place.input : toInput(place);
   return {
     ...common(turnRecord, place),
     id: turnRecord.about.id,

@@ -129,6 +129,28 @@ suite("a thread that has too many characters", () => {
     }
   });
 
+  test("counts instructions that its client resends only once, until they must be stored again", async () => {
+    const { ask, store } = open({ maxCharactersPerThread: 5_000 });
+    const instructions: Item = { type: "message", role: "system", content: "x".repeat(3_000) };
+    for (const [word, kept] of [
+      ["one", ["one"]],
+      ["two", ["one", "two"]],
+      ["three", ["one", "two", "three"]],
+      ["four".padEnd(780, "."), ["two", "three", "four"]],
+      ["five".padEnd(780, "."), ["five"]],
+    ] as const) {
+      const { about } = await ask([instructions, user(word)]);
+      const path = await store.readPath(about.id);
+      const said = path.track.talk.filter((item) => item.type === "message" && item.role === "user");
+      assert.deepEqual(
+        said.map((item) => textOf(item).replaceAll(".", "")),
+        kept,
+      );
+      assert.deepEqual(path.steering, [instructions]);
+      assert.ok(path.track.sizes.at(-1)! <= 5_000);
+    }
+  });
+
   test("keeps its newest turn, however long that is, with what its client showed before it", async () => {
     const { ask, store } = open({ maxCharactersPerThread: 5_000 });
     await ask([user("one")]);
