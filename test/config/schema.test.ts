@@ -158,7 +158,7 @@ test("The defaults in docs/operating.md's table of memory are those of the schem
   const page = readFileSync(new URL("../../docs/operating.md", import.meta.url), "utf8");
   const [, table = ""] = /^### How much memory it takes$(.*?)^### /ms.exec(page) ?? [];
   const rows = [...table.matchAll(/^\|[^|]+\| `([^`]+)` +\| (\d+) MiB/gm)];
-  assert.equal(rows.length, 6);
+  assert.equal(rows.length, 7);
   for (const [, key, mebibytes] of rows) {
     const [, form] = keys.find(([path]) => path === `gateway.${key}`) ?? [];
     assert.equal(form?.default, Number(mebibytes) * 1024 * 1024, key);
