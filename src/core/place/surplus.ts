@@ -15,6 +15,7 @@ export function surplusWith(
   added: readonly (readonly Item[])[],
   { maxTurnsPerThread, maxCharactersPerThread }: ThreadLimits,
 ): readonly PathTurn[] {
+  if (path.length === 0) return [];
   const addedSize = added.reduce((size, items) => size + sizeOfItems(items), 0);
   const surplus = path.length + added.length - maxTurnsPerThread;
   return surplusOf(path, Math.max(surplus, countBeyond(path, maxCharactersPerThread - addedSize)));
