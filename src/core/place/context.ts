@@ -3,7 +3,7 @@ import { shownSuffix } from "../conversation/address.ts";
 import { withExtras } from "./extras.ts";
 import { GatewayError } from "../errors.ts";
 import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
-import { amidTalk, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
+import { amidTalk, itemsOf, keepsSome, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
 import { readShown, rejoin } from "./shown.ts";
 import { changesSettings, mergeSteering, readInstructions, withInnerInstructions } from "./steering.ts";
@@ -12,11 +12,16 @@ import { checkOutputs, findStray, pairTools } from "./tools.ts";
 import type { Ask } from "../turn.ts";
 
 export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
-  const items = assemble(place, ask);
   const { path, version } = place;
-  return sinceCompaction(
-    version?.use === "merged" ? withExtras(items, path, version.items, ask.settings.native?.dialect) : items,
-  );
+  const said = assemble(place, ask);
+  const items = version?.use === "merged" ? withExtras(said, path, version.items, ask.settings.native?.dialect) : said;
+  if (!isCompacted(place)) return items;
+  return sinceCompaction(items);
+}
+
+/** Whether there may be a compaction that keeps something; a long path need not be searched for it. */
+function isCompacted({ path, version, base, input }: Place): boolean {
+  return path.isCompacted || version?.use === "instead" || base.some(keepsSome) || input.some(keepsSome);
 }
 
 /**
@@ -24,7 +29,7 @@ export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
  * system messages are those of then, so they apply only if there are no others.
  */
 export function sinceCompaction(items: readonly Item[]): readonly Item[] {
-  const at = items.findLastIndex((item) => item.type === "compaction" && item.kept !== undefined);
+  const at = items.findLastIndex(keepsSome);
   const compaction = items[at];
   if (compaction?.type !== "compaction") return items;
   const { kept = [], ...summary } = compaction;

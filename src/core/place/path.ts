@@ -25,6 +25,8 @@ export interface Path {
   readonly comparable: number;
   /** It is no longer all that was said: something was deleted or compacted. */
   readonly isAbridged: boolean;
+  /** A compaction in it keeps something: what was said before that is no longer shown. */
+  readonly isCompacted: boolean;
   /** It consists of words alone, in messages with nothing beside them: no tool was called in it. */
   readonly isPlain: boolean;
   /** A caller said something in it that has more than its words. */
@@ -55,6 +57,7 @@ export const noPath: Path = {
   settled: 0,
   comparable: 0,
   isAbridged: false,
+  isCompacted: false,
   isPlain: true,
   hasExtras: false,
   steering: [],
@@ -74,7 +77,7 @@ export async function readThread(store: SessionStore, { tip }: Pick<Session, "ti
 /** The path to a turn that follows the last one. A store knows its size: how many characters its items have. */
 export function extend(path: Path, turn: PathTurn, size = sizeOfTurn(turn)): Path {
   const track = trackToExtend(path);
-  let { lastSide, isPlain } = path;
+  let { lastSide, isPlain, isCompacted } = path;
   let isComparable = path.comparable === path.length && turn.digest !== undefined && !isAbridged(turn);
   let isBegun = false;
   for (const items of [turn.input, turn.output]) {
@@ -82,6 +85,7 @@ export function extend(path: Path, turn: PathTurn, size = sizeOfTurn(turn)): Pat
       if (isSteering(item)) continue;
       track.talk.push(item);
       if (item.type !== "message" || typeof item.content !== "string" || item.extra !== undefined) isPlain = false;
+      if (keepsSome(item)) isCompacted = true;
       const side = sideOf(item);
       if (side === undefined) continue;
       // A run that continues past a turn's end has another digest in the chain.
@@ -100,6 +104,7 @@ export function extend(path: Path, turn: PathTurn, size = sizeOfTurn(turn)): Pat
     settled: settledLength(track.talk, path.settled),
     comparable: isComparable ? path.length + 1 : path.comparable,
     isAbridged: path.isAbridged || isAbridged(turn),
+    isCompacted,
     isPlain,
     hasExtras: path.hasExtras || turn.input.some((item) => !isSteering(item) && hasExtras(item)),
     steering: mergeSteering(path.steering, turn.input.filter(isSteering)),
@@ -130,6 +135,11 @@ function sizeOfTurn({ input, output }: PathTurn): number {
 
 function isAbridged({ gap, output }: PathTurn): boolean {
   return gap === true || output.some((item) => item.type === "compaction");
+}
+
+/** A compaction that comes with what stays of the conversation. */
+export function keepsSome(item: Item): boolean {
+  return item.type === "compaction" && item.kept !== undefined;
 }
 
 /** It carries something beside its words: a name, or fields only its dialect knows. */
