@@ -102,10 +102,11 @@ const toolOutput = typed("tool-output", {
   tools: optional(tools),
   extra: optional(extra),
 });
-const kept = optional(list(Type.Union([...said, toolOutput])));
+const compacted = { summary: words, encrypted: text };
+const kept = optional(list(Type.Union([...said, toolOutput, typed("compaction", compacted)])));
 
 /** What an answer is made of. */
-const outputItem = Type.Union([...said, typed("compaction", { summary: words, encrypted: text, kept })]);
+const outputItem = Type.Union([...said, typed("compaction", { ...compacted, kept })]);
 
 const item = Type.Union([outputItem, toolOutput]);
 

@@ -409,6 +409,21 @@ suite("a conversation that is compacted before it is answered", () => {
     assert.deepEqual(turns.at(-1)?.items, [summary, user("task"), ...items.slice(-2)]);
   });
 
+  test("has every system message once, and one summary, however often it is compacted", async () => {
+    const { talk, turns } = createScene(model);
+    for (const task of [[system], [user("task"), system]]) {
+      const all = steps(9);
+      const { id } = await talk({ items: [...task, ...all.slice(0, 8)], ...limit });
+      const { answer } = await talk({ items: all.slice(8), previousId: id, ...limit });
+      const said: readonly Item[] = task.concat(all.slice(-2)).filter((item) => item !== system);
+      assert.deepEqual(turns.at(-1)?.items, [system, summary, ...said]);
+      assert.deepEqual(answer.items[0], { ...summary, kept: [system, ...said] });
+    }
+    const short = [user("go on"), { ...summary, summary: "They met." }, call, output];
+    await talk({ items: [user(long("one")), user(long("two")), ...short], ...limit });
+    assert.deepEqual(turns.at(-1)?.items, [summary, ...short], "a summary that the new one has not read stays");
+  });
+
   test("takes the outputs of the calls that follow the compaction, even if all of the answer is sent again", async () => {
     const { talk, turns } = createScene(async function* (turn, signal, tell) {
       const isFirst = turn.items.at(-1)?.type === "message" && turn.items[0]?.type === "compaction";

@@ -237,4 +237,12 @@ export const everyItem: readonly Item[] = [
     ],
     extra: { dialect: "responses", fields: { phase: "final" } },
   },
+  {
+    type: "compaction",
+    summary: "so far",
+    kept: [
+      { type: "message", role: "user", content: "go on" },
+      { type: "compaction", summary: "before", encrypted: "c2VhbA==" },
+    ],
+  },
 ];

@@ -78,5 +78,6 @@ async function divide({ tokenCounter }: FitParts, { items, settings }: Turn, lim
   if (said.every(({ type }) => type === "compaction")) return undefined;
   // Where instructions and tools alone exceed the limit, every step of an agent would be compacted.
   if (countItems(said, [], count) < limit / 8) return undefined;
-  return { older, kept: older.filter(isSteering).concat(newest) };
+  const stays = new Set(newest);
+  return { older, kept: items.filter((item) => isSteering(item) || stays.has(item)) };
 }

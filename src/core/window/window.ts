@@ -108,7 +108,9 @@ export function divideAtNewest(
   const steps = isShort(newest) ? [] : findStarts(items, isStep).filter((step) => step > start);
   const [last = start, first = last] = [steps[0], steps.at(-1)];
   if (first === last) return { older: items.slice(0, start), newest };
-  return { older: items.slice(0, last), newest: items.slice(start, first).concat(items.slice(last)) };
+  // A summary before them goes into the next one.
+  const question = items.slice(start, first).filter((item) => !isCompaction(item));
+  return { older: items.slice(0, last), newest: question.concat(items.slice(last)) };
 }
 
 /** Where a conversation may be divided, oldest first: at a question or at a step, once something has been said. */
