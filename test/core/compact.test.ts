@@ -424,6 +424,17 @@ suite("a conversation that is compacted before it is answered", () => {
     assert.deepEqual(turns.at(-1)?.items, [summary, ...short], "a summary that the new one has not read stays");
   });
 
+  test("is not compacted at every step because its question alone is too long", async () => {
+    const { talk, turns } = createScene(model);
+    const items = [user(long("task").repeat(3)), ...steps(1), call, output];
+    await talk({ items, ...limit });
+    assert.deepEqual(turns.at(-2)?.items.slice(0, -1), items.slice(0, -2));
+    const asked = turns.length;
+    const short: Item[] = [call, output, { ...call, callId: "d" }, { ...output, callId: "d" }];
+    await talk({ items: [summary, ...items.slice(0, 1), ...short], ...limit });
+    assert.equal(turns.length, asked + 1);
+  });
+
   test("takes the outputs of the calls that follow the compaction, even if all of the answer is sent again", async () => {
     const { talk, turns } = createScene(async function* (turn, signal, tell) {
       const isFirst = turn.items.at(-1)?.type === "message" && turn.items[0]?.type === "compaction";

@@ -73,11 +73,10 @@ async function divide({ tokenCounter }: FitParts, { items, settings }: Turn, lim
   const count = await tokenCounter();
   if (countItems(items, fixed, count) <= limit) return undefined;
   const { older, newest } = divideAtNewest(items, (tail) => countItems(tail, [], count) <= limit / 2);
-  const said = older.filter((item) => !isSteering(item));
-  // A summary alone would not become shorter.
-  if (said.every(({ type }) => type === "compaction")) return undefined;
-  // Where instructions and tools alone exceed the limit, every step of an agent would be compacted.
-  if (countItems(said, [], count) < limit / 8) return undefined;
   const stays = new Set(newest);
+  // What has been compacted would not become shorter.
+  const goes = older.filter((item) => !isSteering(item) && item.type !== "compaction" && !stays.has(item));
+  // Where instructions, tools or the question alone exceed the limit, every step of an agent would be compacted.
+  if (countItems(goes, [], count) < limit / 8) return undefined;
   return { older, kept: items.filter((item) => isSteering(item) || stays.has(item)) };
 }
