@@ -435,6 +435,22 @@ suite("a conversation that is compacted before it is answered", () => {
     assert.equal(turns.length, asked + 1);
   });
 
+  test("has the system messages of then only where earlier ones apply", async () => {
+    const { talk, turns } = createScene(model);
+    const before = [user(long("one")), assistant("Hello"), user(long("two"))];
+    const { answer } = await talk({ items: [system, ...before], ...limit }, { hint: "h" });
+    const after = [summary, user(long("two")), ...answer.items.slice(1), user("three")];
+    const neverShows = { hint: "h", neverShows: true };
+    const asked = { items: [user("three")], keep: "no" } as const;
+    await talk(asked, neverShows);
+    assert.deepEqual(turns.at(-1)?.items, [system, ...after]);
+    await talk({ ...asked, settings: { tools: [], instructions: "Be brief." } }, neverShows);
+    assert.deepEqual(turns.at(-1)?.items, after);
+    const shown = { ...asked, items: [...before, ...answer.items, user("three")] };
+    await talk(shown, { hint: "h", alwaysResends: true });
+    assert.deepEqual(turns.at(-1)?.items, after);
+  });
+
   test("takes the outputs of the calls that follow the compaction, even if all of the answer is sent again", async () => {
     const { talk, turns } = createScene(async function* (turn, signal, tell) {
       const isFirst = turn.items.at(-1)?.type === "message" && turn.items[0]?.type === "compaction";

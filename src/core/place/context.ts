@@ -16,7 +16,7 @@ export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
   const said = assemble(place, ask);
   const items = version?.use === "merged" ? withExtras(said, path, version.items, ask.settings.native?.dialect) : said;
   if (!isCompacted(place)) return items;
-  return sinceCompaction(items);
+  return sinceCompaction(items, place.by !== "hint" || path.length === 0 || inherits(place, ask));
 }
 
 /** Whether there may be a compaction that keeps something; a long path need not be searched for it. */
@@ -26,15 +26,16 @@ function isCompacted({ path, version, base, input }: Place): boolean {
 
 /**
  * The newest compaction that keeps something, with that, and what follows; nothing that was said before it. Its own
- * system messages are those of then, so they apply only if there are no others.
+ * system messages are those of then, so they apply only if there are no others, and not unless earlier ones do.
  */
-export function sinceCompaction(items: readonly Item[]): readonly Item[] {
+export function sinceCompaction(items: readonly Item[], appliesEarlier = true): readonly Item[] {
   const at = items.findLastIndex(keepsSome);
   const compaction = items[at];
   if (compaction?.type !== "compaction") return items;
   const { kept = [], ...summary } = compaction;
   const [own, said] = [items.slice(0, at).filter(isSteering), kept.filter((item) => !isSteering(item))];
-  return (own.length > 0 ? own : kept.filter(isSteering)).concat(summary, said, items.slice(at + 1));
+  const steering = own.length > 0 || !appliesEarlier ? own : kept.filter(isSteering);
+  return steering.concat(summary, said, items.slice(at + 1));
 }
 
 function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
@@ -94,11 +95,16 @@ function withoutHalves(items: readonly Item[], newest: PathTurn | undefined, nex
  * In a session the request's own system messages apply; if it has none, usually the newest of the thread. Settings stay
  * as the thread has changed them.
  */
-function steering({ path, input, showsAll }: Place, { settings }: Ask<Item>): readonly Item[] {
+function steering(place: Place, ask: Ask<Item>): readonly Item[] {
+  const { path, input, showsAll } = place;
   const own = input.filter(isSteering);
   if (showsAll === true) return own;
-  const before = settings.instructions === undefined ? path.steering : path.steering.filter(changesSettings);
-  return mergeSteering(before, own);
+  return mergeSteering(inherits(place, ask) ? path.steering : path.steering.filter(changesSettings), own);
+}
+
+/** Whether the thread's system messages may apply. */
+function inherits({ showsAll }: Place, { settings }: Ask<Item>): boolean {
+  return showsAll !== true && settings.instructions === undefined;
 }
 
 /** Every tool output needs its call. A call without output is an error, or left out if a hint found the session. */
