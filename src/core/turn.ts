@@ -42,8 +42,11 @@ export interface Ask<Asked = Item | Reference> {
 interface CompactionLimit {
   /** Absent: as long as the model's context window allows. */
   readonly tokens?: number | undefined;
-  /** The caller's name for it: one of its offers to an adapter of the same dialect, which then compacts by itself. */
-  readonly param: string;
+  /**
+   * The caller's name for it: one of its offers to an adapter of the same dialect, which then compacts by itself.
+   * Absent: that offers something else, too.
+   */
+  readonly param?: string | undefined;
 }
 
 /** Drop what does not fit, or refuse it. */

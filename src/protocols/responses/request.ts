@@ -9,7 +9,6 @@ import {
   isObject,
   isPresent,
   missing,
-  pathOf,
   readBody,
   readBoolean,
   readChoice,
@@ -93,15 +92,18 @@ function isTrigger(item: unknown): boolean {
   return isObject(item) && item["type"] === "compaction_trigger";
 }
 
-/** Of several entries the lowest limit counts. */
+/** Of several entries the lowest limit counts. Other kinds are allowed: they are for an adapter of the same dialect. */
 function readContextManagement(fields: Fields): Pick<Ask, "compactsBeyond"> {
-  const limits = readObjects(fields, "context_management")?.map((entry) => {
-    if (readChoice(entry, "type", ["compaction"]) === undefined) missing(pathOf(entry, "type"));
-    return readInteger(entry, "compact_threshold", 1000) ?? Infinity;
-  });
-  if (limits === undefined || limits.length === 0) return {};
+  const entries = readObjects(fields, "context_management") ?? [];
+  const limits = entries.flatMap((entry) =>
+    requireName(entry, "type") === "compaction" ? [readInteger(entry, "compact_threshold", 1000) ?? Infinity] : [],
+  );
+  if (limits.length === 0) return {};
   const tokens = limits.reduce((lowest, limit) => Math.min(lowest, limit));
-  return { compactsBeyond: { param: "context_management", ...(tokens < Infinity && { tokens }) } };
+  const isAll = limits.length === entries.length;
+  return {
+    compactsBeyond: { ...(tokens < Infinity && { tokens }), ...(isAll && { param: "context_management" }) },
+  };
 }
 
 /** The conversation to continue: its id, or an object with it. */

@@ -104,7 +104,8 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   [{ context_management: {} }, "context_management", "invalid_type", "expected an array"],
   [{ context_management: ["compaction"] }, "context_management[0]", "invalid_type", "expected an object"],
   [{ context_management: [{}] }, "context_management[0].type", "missing_required_parameter", "type"],
-  [{ context_management: [{ type: "pruning" }] }, "context_management[0].type", "invalid_value", "'compaction'"],
+  [{ context_management: [{ type: "" }] }, "context_management[0].type", "empty_string", "type"],
+  [{ context_management: [{ type: 7 }] }, "context_management[0].type", "invalid_type", "a string"],
   [
     compacting({ compact_threshold: 999 }),
     "context_management[1].compact_threshold",
@@ -283,6 +284,16 @@ test("a conversation is to be compacted beyond the lowest threshold, if any is g
   for (const none of [null, []]) {
     const { compactsBeyond, settings } = ask({ [param]: none });
     assert.deepEqual([compactsBeyond, settings.native?.offers], [undefined, []]);
+  }
+  const pruning = { type: "pruning", compact_threshold: 1 };
+  for (const [entries, compactsBeyond] of [
+    [[pruning], undefined],
+    [[pruning, limit], { tokens: 1000 }],
+  ] as const) {
+    const read = ask({ [param]: entries });
+    assert.deepEqual(read.compactsBeyond, compactsBeyond);
+    const { fields, offers } = read.settings.native ?? {};
+    assert.deepEqual([fields, offers], [{ [param]: entries }, [param]], "another kind is for those that know it");
   }
 });
 
