@@ -480,6 +480,16 @@ suite("a conversation that is compacted before it is answered", () => {
     const items = [user("one"), assistant("Hello"), user("two")];
     await talk({ items, settings: { tools: [], instructions: long("Be kind.").repeat(2) }, ...limit });
     assert.equal(turns.length, 4, "instructions alone exceed the limit");
+    const before = [user(long("one")), assistant("Hello"), user(long("two")), assistant("Hello")];
+    for (const [size, asked] of [
+      [900_000, 2],
+      [1_100_000, 1],
+    ] as const) {
+      turns.length = 0;
+      const image = { type: "image", url: `data:image/png;base64,${"A".repeat(size)}` } as const;
+      await talk({ items: [...before, { type: "message", role: "user", content: [image] }], ...limit });
+      assert.equal(turns.length, asked, "a large picture would come along for ever");
+    }
   });
 
   test("is compacted when it fills the context window, if no limit is given; without one, that is left out", async () => {

@@ -1,6 +1,6 @@
 /** Compacts a conversation that has become too long, and answers it in the same turn. */
 import type { Delta, Deltas } from "../delta.ts";
-import { isSteering, type Item } from "../item.ts";
+import { isSteering, type Item, sizeOfItems } from "../item.ts";
 import { sinceCompaction } from "../place/context.ts";
 import type { Ask, Settings, Turn, Usage } from "../turn.ts";
 import { addUsage, summarise } from "./compact.ts";
@@ -78,5 +78,9 @@ async function divide({ tokenCounter }: FitParts, { items, settings }: Turn, lim
   const goes = older.filter((item) => !isSteering(item) && item.type !== "compaction" && !stays.has(item));
   // Where instructions, tools or the question alone exceed the limit, every step of an agent would be compacted.
   if (countItems(goes, [], count) < limit / 8) return undefined;
-  return { older, kept: items.filter((item) => isSteering(item) || stays.has(item)) };
+  const kept = items.filter((item) => isSteering(item) || stays.has(item));
+  return sizeOfItems(kept) > maxKeptCharacters ? undefined : { older, kept };
 }
+
+/** A picture in the newest message would travel with the compaction from then on; in the next turn it is older. */
+const maxKeptCharacters = 1024 * 1024;
