@@ -16,7 +16,7 @@ export function toBeginning(input: string | undefined): string | undefined {
 }
 
 /** In one line. */
-export function shorten(text = ""): string | undefined {
+function shorten(text = ""): string | undefined {
   const line = text
     .trimStart()
     .slice(0, 4 * maxLength)
