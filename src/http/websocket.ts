@@ -22,7 +22,7 @@ export interface WebSockets {
   cut(): void;
 }
 
-/** The path of upgrades: that of the HTTP form. */
+/** The path of the HTTP form, which whoever gets no connection can use. */
 const path = "/v1/responses";
 
 /** `current` is read for every connection and every turn, since it may change. */
