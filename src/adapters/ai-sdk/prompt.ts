@@ -46,7 +46,7 @@ export function writePrompt(
     last.content.push({ type: "tool-result", toolCallId: callId, toolName, output: writeOutput(item.output) });
   }
 
-  // Not every provider accepts anything else as a result.
+  // Not every provider accepts a result that is more than text.
   for (const item of showOutputs(items)) {
     switch (item.type) {
       case "message":
