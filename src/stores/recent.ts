@@ -4,9 +4,7 @@ import type { PathTurn } from "../core/store.ts";
 import { createPaths, type Step } from "./paths.ts";
 
 export interface Recent {
-  get(turnId: string): PathTurn | undefined;
-  /** The same with its size. */
-  step(turnId: string): Step | undefined;
+  get(turnId: string): Step | undefined;
   /** The path to a turn, if all is cached. */
   path(turnId: string): Path | undefined;
   /** `size` is how many characters its items have. A running turn is not added, because it changes when it ends. */
@@ -25,7 +23,7 @@ export function createRecent(maxSize = usualSize): Recent {
   let newer = createGeneration();
   let older = createGeneration();
   const paths = createPaths();
-  const step = (turnId: string) => newer.turns.get(turnId) ?? older.turns.get(turnId);
+  const get = (turnId: string) => newer.turns.get(turnId) ?? older.turns.get(turnId);
 
   /** Turns that are not cached are in no path either. */
   function forget(turnIds: readonly string[]): void {
@@ -35,12 +33,11 @@ export function createRecent(maxSize = usualSize): Recent {
   }
 
   return {
-    get: (turnId) => step(turnId)?.turn,
-    step,
-    path: (turnId) => paths.find(turnId, step),
+    get,
+    path: (turnId) => paths.find(turnId, get),
     add(turn, size) {
       const held = size + turnSize;
-      if (step(turn.id) !== undefined || turn.status === "running" || held > maxSize) return;
+      if (get(turn.id) !== undefined || turn.status === "running" || held > maxSize) return;
       if (newer.size + held > maxSize / 2) {
         older = newer.size + held > maxSize ? createGeneration() : newer;
         newer = createGeneration();

@@ -15,12 +15,13 @@ test("recent turns stay within their limit, and the oldest are removed first", (
   recent.add(one, 4_000 - beside);
   recent.add(three, 4_000 - beside);
   assert.deepEqual(
-    [one, two, three].map(({ id }) => recent.get(id)?.id),
+    [one, two, three].map(({ id }) => recent.get(id)?.turn.id),
     [undefined, two.id, three.id],
   );
   recent.add(one, 11_000 - beside);
   assert.equal(recent.get(one.id), undefined);
-  assert.equal(recent.get(two.id), two);
+  assert.equal(recent.get(two.id)?.turn, two);
+  assert.equal(recent.get(two.id)?.size, 4_000 - beside);
 });
 
 test("short recent turns stay within their limit too, including the overhead of each", () => {
@@ -43,7 +44,7 @@ test("recent turns of a session are forgotten together, and other paths remain w
   assert.equal(recent.path(two.id), path);
   recent.forgetSessions(["a", "c"]);
   assert.deepEqual(
-    [one, two, three].map(({ id }) => recent.get(id)?.id),
+    [one, two, three].map(({ id }) => recent.get(id)?.turn.id),
     [undefined, two.id, three.id],
   );
   assert.equal(recent.path(one.id), undefined);
@@ -57,13 +58,13 @@ test("deleted recent turns are forgotten, and free their room for others", () =>
   recent.forget([one.id, three.id]);
   recent.add(three, 5_000 - beside);
   assert.deepEqual(
-    [one, two, three].map(({ id }) => recent.get(id)?.id),
+    [one, two, three].map(({ id }) => recent.get(id)?.turn.id),
     [undefined, two.id, three.id],
   );
   recent.clear();
   recent.add(one, 10_000 - beside);
   assert.deepEqual(
-    [one, two, three].map(({ id }) => recent.get(id)?.id),
+    [one, two, three].map(({ id }) => recent.get(id)?.turn.id),
     [one.id, undefined, undefined],
   );
 });

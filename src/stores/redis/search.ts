@@ -34,7 +34,7 @@ export function createSearch(access: Access): Search {
     let bounds = recent.get(turnId) === undefined ? endBounds : partBounds;
     let isWhole = true;
     while (rest !== undefined) {
-      const known = recent.step(rest);
+      const known = recent.get(rest);
       if (known !== undefined) {
         steps.push(known);
         rest = known.turn.parent;

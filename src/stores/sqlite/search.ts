@@ -51,7 +51,7 @@ export function createSearch(access: Access, lookup: CommitLookup): Search {
     const steps: Step[] = [];
     let rest: string | undefined = turnId;
     while (rest !== undefined) {
-      const step = recent.step(rest);
+      const step = recent.get(rest);
       if (step === undefined) break;
       steps.push(step);
       rest = step.turn.parent;
