@@ -449,6 +449,18 @@ suite("a conversation that is compacted before it is answered", () => {
     const shown = { ...asked, items: [...before, ...answer.items, user("three")] };
     await talk(shown, { hint: "h", alwaysResends: true });
     assert.deepEqual(turns.at(-1)?.items, after);
+    const brief = { settings: { tools: [], instructions: "Be brief." } };
+    const since = [...answer.items, user("three")];
+    for (const alwaysResends of [false, true]) {
+      const note: Item = { type: "message", role: "developer", content: "Hurry." };
+      const { answer: next } = await talk({ items: since, ...brief }, { hint: "h", alwaysResends });
+      assert.deepEqual(turns.at(-1)?.items, [system, ...after], "it has dropped them with what was said");
+      const noted = [...next.items, note, user("four")];
+      const { answer: last } = await talk({ items: [...since, ...noted], ...brief }, { hint: "h", alwaysResends });
+      assert.deepEqual(turns.at(-1)?.items, [system, ...after, ...noted]);
+      await talk({ items: [...since, ...noted, ...last.items, user("five")] }, { hint: "h", alwaysResends });
+      assert.deepEqual(turns.at(-1)?.items, [system, ...after, ...noted, ...last.items, user("five")]);
+    }
   });
 
   test("takes the outputs of the calls that follow the compaction, even if all of the answer is sent again", async () => {

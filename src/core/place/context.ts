@@ -5,6 +5,7 @@ import { GatewayError } from "../errors.ts";
 import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
 import { amidTalk, itemsOf, keepsSome, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
+import { sideOf } from "./runs.ts";
 import { readShown, rejoin } from "./shown.ts";
 import { changesSettings, mergeSteering, readInstructions, withInnerInstructions } from "./steering.ts";
 import type { PathTurn } from "../store.ts";
@@ -97,9 +98,15 @@ function withoutHalves(items: readonly Item[], newest: PathTurn | undefined, nex
  */
 function steering(place: Place, ask: Ask<Item>): readonly Item[] {
   const { path, input, showsAll } = place;
-  const own = input.filter(isSteering);
+  const own = broughtSteering(ask.items).concat(input.filter(isSteering));
   if (showsAll === true) return own;
   return mergeSteering(inherits(place, ask) ? path.steering : path.steering.filter(changesSettings), own);
+}
+
+/** A caller may drop all that was said before a compaction: then its system messages are in there. */
+function broughtSteering(items: readonly Item[]): readonly Item[] {
+  const first = items.find((item) => sideOf(item) !== undefined || isSteering(item) || keepsSome(item));
+  return first?.type === "compaction" ? (first.kept ?? []).filter(isSteering) : [];
 }
 
 /** Whether the thread's system messages may apply. */
