@@ -55,7 +55,7 @@ function createScene(
       const last = told.at(-1);
       assert.ok(last?.type === "turn-end");
       const answer: Answer = last.answer;
-      return { id: about.id, told, answer };
+      return { id: about.id, history: about.history, told, answer };
     },
     count: (asked: Partial<Ask>, caller: Partial<Caller> = {}) => gateway.countTokens(toAsk(asked), toCaller(caller)),
   };
@@ -460,6 +460,26 @@ suite("a conversation that is compacted before it is answered", () => {
       assert.deepEqual(turns.at(-1)?.items, [system, ...after, ...noted]);
       await talk({ items: [...since, ...noted, ...last.items, user("five")] }, { hint: "h", alwaysResends });
       assert.deepEqual(turns.at(-1)?.items, [system, ...after, ...noted, ...last.items, user("five")]);
+    }
+  });
+
+  test("is not mistaken for another that goes on with the same words after its own compaction", async () => {
+    const { talk, turns } = createScene(model);
+    const caller = { hint: "h" };
+    const since: Item[][] = [];
+    for (const name of ["red", "blue"]) {
+      const items = [user(long(`one ${name}`)), assistant("Hello"), user(long(name))];
+      const { answer } = await talk({ items, ...limit }, caller);
+      since.push([...answer.items, user("three")]);
+    }
+    for (let turn = 1; turn <= 2; turn += 1) {
+      for (const [index, name] of ["red", "blue"].entries()) {
+        const items = since[index]!;
+        const { history, answer } = await talk({ items }, caller);
+        assert.deepEqual(turns.at(-1)?.items, [summary, user(long(name)), ...items.slice(1)], `${name} ${turn}`);
+        if (turn > 1) assert.equal(history, "matched", name);
+        items.push(...answer.items, user("four"));
+      }
     }
   });
 

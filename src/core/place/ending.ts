@@ -7,7 +7,17 @@ import type { Session, SessionStore, Twin } from "../store.ts";
 import type { Match, CallerHabits } from "./match.ts";
 import { type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
 import { canonOfExchange, isBlank, isWord, type Run, sideOf, toRuns, toSegments } from "./runs.ts";
-import { divide, isOneTurn, isStep, namesCall, type Shown, skipReasoning, versionOf, withOwnIds } from "./shown.ts";
+import {
+  divide,
+  hasBeginning,
+  isOneTurn,
+  isStep,
+  namesCall,
+  type Shown,
+  skipReasoning,
+  versionOf,
+  withOwnIds,
+} from "./shown.ts";
 
 /**
  * The next step of the session's newest turn: it names that turn's calls, which nobody does by chance, so its words
@@ -16,7 +26,7 @@ import { divide, isOneTurn, isStep, namesCall, type Shown, skipReasoning, versio
 export async function matchStep(store: SessionStore, session: Session, shown: Shown): Promise<Match | undefined> {
   if (session.resends || session.tip === undefined || !isStep(shown)) return undefined;
   const path = await store.readPath(session.tip);
-  if (!namesCall(shown, path)) return undefined;
+  if (!namesCall(shown, path) || !hasBeginning(path, shown)) return undefined;
   const step = joinCalls(shown, path);
   if (differsInWording(step, path)) return undefined;
   // With what it may have inserted, a step can be as long as a path that begins before it.
@@ -90,7 +100,7 @@ export async function matchTail(
   const read = await Promise.all(
     candidates.map(async ({ id, hasChildren }) => ({ hasChildren, path: await store.readPath(id) })),
   );
-  const alike = read.filter(({ path }) => endsAlike(path, history, showAll));
+  const alike = read.filter(({ path }) => endsAlike(path, history, showAll) && hasBeginning(path, shown));
   const called = session.resends ? [] : alike.filter(({ path }) => namesCall(shown, path));
   const exchanges = history.filter((run) => run.side === "model").length;
   const isSure = called.length > 0 || exchanges >= sureExchanges || (await hasOneThread(store, session, isOneTalk));

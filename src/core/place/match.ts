@@ -7,7 +7,16 @@ import { maxTwins, type Session, type SessionStore, type Twin } from "../store.t
 import { findKnown, type Known } from "./known.ts";
 import { noPath, type Path } from "./path.ts";
 import { isBlank, type Run, sideOf, toRuns } from "./runs.ts";
-import { divide, findAnswer, type Shown, skipReasoning, steeringOf, versionOf, withOwnIds } from "./shown.ts";
+import {
+  divide,
+  findAnswer,
+  hasBeginning,
+  type Shown,
+  skipReasoning,
+  steeringOf,
+  versionOf,
+  withOwnIds,
+} from "./shown.ts";
 import { isSameSteering } from "./steering.ts";
 import type { Threads } from "./threads.ts";
 
@@ -130,7 +139,8 @@ async function meet(
   const newest = found.id === likely.tip?.id ? likely : await store.readPath(found.id);
   // It may have been deleted meanwhile.
   if (newest.tip?.id !== found.id) return undefined;
-  const twin = await chooseTwin(store, sessionId, steeringOf(shown, known), { ...found, path: newest });
+  const twin = await chooseTwin(store, sessionId, shown, steeringOf(shown, known), { ...found, path: newest });
+  if (twin === undefined && !hasBeginning(newest, shown)) return undefined;
   // Nothing else matches better: as the end of another conversation it would get that one's instructions.
   if (twin === undefined) return { isWhole: true, ...foreign(shown) };
   const { path } = twin;
@@ -176,24 +186,26 @@ interface ReadTwin extends Pick<Twin, "hasChildren"> {
 async function chooseTwin(
   store: SessionStore,
   sessionId: string,
+  shown: Shown,
   own: readonly Item[],
   newest: ReadTwin,
 ): Promise<ReadTwin | undefined> {
   const { steering, tip } = newest.path;
-  if (isSameSteering(steering, own)) return newest;
+  const isPossible = hasBeginning(newest.path, shown);
+  if (isPossible && isSameSteering(steering, own)) return newest;
   const found = await store.findTwins(sessionId, "digest", tip?.digest ?? "");
   let best: ReadTwin | undefined;
   // Beyond these, the others' instructions are unknown.
   let isClear = found.length < maxTwins;
   for (const { id, hasChildren } of found) {
     const path = await store.readPath(id);
-    if (path.tip?.id !== id) continue;
+    if (path.tip?.id !== id || !hasBeginning(path, shown)) continue;
     if (!isSameSteering(path.steering, steering)) isClear = false;
     if (!isSameSteering(path.steering, own)) continue;
     if (!hasChildren) return { hasChildren, path };
     best ??= { hasChildren, path };
   }
-  return best ?? (own.length > 0 || isClear ? newest : undefined);
+  return best ?? (isPossible && (own.length > 0 || isClear) ? newest : undefined);
 }
 
 /** Instructions come first, if any, then words alone; and the path has nothing else either. */

@@ -2,7 +2,7 @@
 import { exchangeIds, type Item, isRemoved, isSteering } from "../item.ts";
 import type { Known } from "./known.ts";
 import type { CallerVersion, Match } from "./match.ts";
-import { hasExtras, hasGap, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
+import { hasExtras, hasGap, itemsOf, keepsSome, type Path, talkFrom, turnsOf } from "./path.ts";
 import { isWord, type Run, sideOf } from "./runs.ts";
 
 /** A request's items, told apart: what was said before, and what is new. */
@@ -46,6 +46,15 @@ export function namesCall({ items, end }: Shown, { tip }: Path): boolean {
   const answer = tip?.output ?? [];
   const shown = exchangeIds(items.slice(findAnswer(items, end), end), "model");
   return !shown.isDisjointFrom(openCalls(answer)) && shown.isSubsetOf(exchangeIds(answer, "model"));
+}
+
+/** A history that begins with a compaction is only that of a path that has it, whatever words follow. */
+export function hasBeginning(path: Path, { items }: Shown): boolean {
+  const first = items.find((item) => sideOf(item) !== undefined || keepsSome(item));
+  if (first === undefined || !keepsSome(first)) return true;
+  if (!path.isCompacted) return false;
+  const beginning = JSON.stringify(first);
+  return talkFrom(path, 0).some((item) => keepsSome(item) && JSON.stringify(item) === beginning);
 }
 
 /** The ids of what an answer calls for, except what the model's server ran itself: the answer has its output. */
