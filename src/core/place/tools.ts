@@ -1,6 +1,6 @@
 /** Tool calls and their outputs as models expect them: each output directly after its call. */
 import { GatewayError } from "../errors.ts";
-import { exchangeIds, exchangeOf, type Item, isSteering, type ToolCall } from "../item.ts";
+import { exchangeIds, exchangeOf, type Item, isSteering, type OtherItem, type ToolCall } from "../item.ts";
 import { canonicalJson } from "./runs.ts";
 
 /**
@@ -8,8 +8,7 @@ import { canonicalJson } from "./runs.ts";
  * those that only their dialect knows, are unanswered.
  */
 export function pairTools(items: readonly Item[]) {
-  const { calls, aside } = readCalls(items);
-  const others = items.filter((item) => item.type === "other");
+  const { calls, others, aside } = readCalls(items);
   const given = exchangeIds(others, "tools");
   const open = new Set<Item>(others.filter(({ exchange }) => exchange?.side === "model" && !given.has(exchange.id)));
   let isLate = false;
@@ -93,6 +92,7 @@ interface Call {
 
 function readCalls(items: readonly Item[]) {
   const calls = new Map<Item, Call>();
+  const others: OtherItem[] = [];
   /** What does not stay in place: late outputs, repeated outputs, calls resent with their output. */
   const aside = new Set<Item>();
   const byId = new Map<string, Call[]>();
@@ -121,6 +121,7 @@ function readCalls(items: readonly Item[]) {
     if (isBetween || (isAnswer && isAnswered)) answer += 1;
     if (isQuestion) question += 1;
     isAnswered = item.type === "tool-output" || (isAnswered && !isBetween && !isAnswer);
+    if (item.type === "other") others.push(item);
     if (item.type === "tool-call") {
       const call: Call = { called: item, answer, question, given: new Set(), late: [] };
       calls.set(item, call);
@@ -142,7 +143,7 @@ function readCalls(items: readonly Item[]) {
       aside.add(item);
     }
   }
-  return { calls, aside };
+  return { calls, others, aside };
 }
 
 /** What is called, however its arguments are written. */
