@@ -206,8 +206,9 @@ export function createGateway(parts: GatewayParts): Gateway {
       caller.stands?.();
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
-      const isCompacted = ask.compacts === true || limitOf(parts, ask) !== undefined;
-      const items = isCompacted ? context : await fitContext(parts, ask, context, truncation);
+      const limit = limitOf(parts, ask);
+      const isWhole = ask.compacts === true || limit !== undefined;
+      const items = isWhole ? context : await fitContext(parts, ask, context, truncation);
       // A key means that the answer must be there for a repeated request; what the store has as running must end there.
       const isKept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
       const isStored = isBegun || isKept;
@@ -230,7 +231,8 @@ export function createGateway(parts: GatewayParts): Gateway {
       const turn: PlacedTurn = { ask, caller, place, turnRecord, isStored, isBegun, leave, end };
       if (isNamed(turn)) named.set(id, opened);
       const settling = createSettling(settlingParts, turn);
-      const events = frame(id, askAdapter(ask, caller, items, about, oursToShorten(ask, place, id)), settling);
+      const deltas = askAdapter(ask, caller, items, about, oursToShorten(ask, place, id), limit);
+      const events = frame(id, deltas, settling);
       return { about, context, events: leaveOnReturn(events, settling.leave, end) };
     } catch (thrown) {
       end();
@@ -238,13 +240,17 @@ export function createGateway(parts: GatewayParts): Gateway {
     }
   }
 
-  /** What the adapter says; its remarks are added to `about`. `conversation`: the one that is ours to shorten. */
+  /**
+   * What the adapter says; its remarks are added to `about`. `conversation`: the one that is ours to shorten. `limit`:
+   * how long it may be before it is compacted first.
+   */
   function askAdapter(
     ask: Ask<Item>,
     { turnId: id, signal, trace }: Caller,
     items: readonly Item[],
     about: GrowingAbout,
     conversation: string | undefined,
+    limit: number | undefined,
   ) {
     const { model, settings } = ask;
     // Nobody waits for a background answer as a whole, and a stream may take longer.
@@ -264,7 +270,6 @@ export function createGateway(parts: GatewayParts): Gateway {
       });
       return stream({ ...asked, shortening });
     };
-    const limit = limitOf(parts, ask);
     if (limit === undefined) return answer(turn);
     const own = { ...turn, settings: withoutLimit(settings, ask) };
     return compactFirst(parts, own, limit, ask.itemsParam, stream, async function* (shown) {
