@@ -5,7 +5,8 @@ import { type Item, isSteering, type Part } from "../../src/core/item.ts";
 import { createScriptedAdapter } from "../scripted.ts";
 import type { Ask, Settings } from "../../src/core/turn.ts";
 import { fitContext } from "../../src/core/window/fit.ts";
-import { countItems, fitWindow, surelyFits, type Window } from "../../src/core/window/window.ts";
+import { countItems, surelyFits } from "../../src/core/window/tokens.ts";
+import { fitWindow, type Window } from "../../src/core/window/window.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });

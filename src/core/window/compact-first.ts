@@ -5,7 +5,8 @@ import { sinceCompaction } from "../place/context.ts";
 import type { Ask, Settings, Turn, Usage } from "../turn.ts";
 import { addUsage, summarise } from "./compact.ts";
 import { fixedTexts, type FitParts, reserveOf } from "./fit.ts";
-import { countItems, divideAtNewest, surelyFits } from "./window.ts";
+import { countItems, surelyFits } from "./tokens.ts";
+import { divideAtNewest } from "./window.ts";
 
 /** How many tokens a turn's conversation may have before it is compacted; undefined: that is not ours to do. */
 export function limitOf({ adapter }: FitParts, ask: Ask<Item>): number | undefined {

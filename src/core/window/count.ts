@@ -2,8 +2,8 @@
 import { GatewayError } from "../errors.ts";
 import { fixedTexts, type FitParts } from "./fit.ts";
 import { outcomeOf } from "../route/breaker.ts";
+import { countItems } from "./tokens.ts";
 import type { Turn } from "../turn.ts";
-import { countItems } from "./window.ts";
 
 export interface TokenCount {
   readonly tokens: number;

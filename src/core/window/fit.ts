@@ -5,12 +5,13 @@ import type { Place } from "../place/place.ts";
 import type { Adapter } from "../ports.ts";
 import type { Route } from "../route/route.ts";
 import type { Ask, Settings, Truncation } from "../turn.ts";
-import { countItems, fitWindow, surelyFits } from "./window.ts";
+import { type CountText, countItems, surelyFits } from "./tokens.ts";
+import { fitWindow } from "./window.ts";
 
 export interface FitParts {
   readonly adapter: Adapter & Partial<Pick<Route, "speaksFor">>;
   /** Loads what estimates the tokens of a text. */
-  readonly tokenCounter: () => Promise<(text: string) => number>;
+  readonly tokenCounter: () => Promise<CountText>;
 }
 
 /** What the caller wants; a session found by a hint never ends, so its window moves automatically. */

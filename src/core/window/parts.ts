@@ -4,7 +4,8 @@ import { isSteering, type Item } from "../item.ts";
 import type { Turn } from "../turn.ts";
 import { fixedTexts, type FitParts, reserveOf, tooLong } from "./fit.ts";
 import { createSteadyCounter, isTooLong, roomTold } from "./shorten.ts";
-import { countItems, findCuts, surelyFits } from "./window.ts";
+import { countItems, surelyFits } from "./tokens.ts";
+import { findCuts } from "./window.ts";
 
 export interface Parts {
   /** The next part, with what is `known` of those before it in front; undefined: that was all. */

@@ -6,7 +6,8 @@ import { rootOf } from "../place/path.ts";
 import { type Place, showsPath } from "../place/place.ts";
 import type { Ask, Settings, Shortening, Turn } from "../turn.ts";
 import { fixedTexts, type FitParts, reserveOf, truncationOf } from "./fit.ts";
-import { countItems, fitWindow, surelyFits } from "./window.ts";
+import { type CountText, countItems, surelyFits } from "./tokens.ts";
+import { fitWindow } from "./window.ts";
 
 /**
  * The conversation that a turn is part of, by its session or its first turn; undefined: it is not ours to shorten. What a
@@ -115,14 +116,12 @@ export function roomTold({ contextWindow }: GatewayError, settings: Settings): n
   return tokens - (answer ?? reserveOf(settings, tokens, "auto"));
 }
 
-type Count = (text: string) => number;
-
 /** Counts a text always alike. Otherwise what is shorter might have more tokens, and be asked without end. */
-export function createSteadyCounter(tokenCounter: FitParts["tokenCounter"]): () => Promise<Count> {
+export function createSteadyCounter(tokenCounter: FitParts["tokenCounter"]): () => Promise<CountText> {
   return makeOnce(async () => remember(await tokenCounter()));
 }
 
-function remember(count: Count): Count {
+function remember(count: CountText): CountText {
   const counted = new Map<string, number>();
   return (text) => {
     const tokens = counted.get(text) ?? count(text);
