@@ -1,14 +1,13 @@
 /** The story of a turn: find its place, wait its turn, ask the adapter, relay what it says, store it. */
+import { createAsker, type GrowingAbout } from "./window/asking.ts";
 import { createBeginStored, describeUnplaced } from "./live/begun.ts";
 import { createChain } from "./place/chain.ts";
-import { summarise } from "./window/compact.ts";
-import { compactFirst, limitOf, withoutLimit } from "./window/compact-first.ts";
 import { assembleContext } from "./place/context.ts";
 import { type ConversationDesk, createConversations } from "./conversation/conversations.ts";
 import { countTokens, type TokenCount } from "./window/count.ts";
 import { cancelledError, drainingError } from "./errors.ts";
 import type { Events } from "./event.ts";
-import { fitContext, type FitParts, truncationOf } from "./window/fit.ts";
+import type { FitParts } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
 import { interrupted } from "./frame/replay.ts";
 import type { Item } from "./item.ts";
@@ -18,17 +17,16 @@ import { createKeyed, type KeyedLimits } from "./live/keyed.ts";
 import { leaveOnReturn } from "./leaving.ts";
 import { createLiveTurns, type LiveTurnsLimits } from "./live/live-turns.ts";
 import { findContinued, findPlace, type Requester, withUnstored } from "./place/place.ts";
-import type { About, Remark, Tell } from "./ports.ts";
+import type { About } from "./ports.ts";
 import { createQueue, leaveAll } from "./place/queue.ts";
 import { createThreads } from "./place/threads.ts";
 import { createRecall, type Recall } from "./live/recall.ts";
 import { createSettling, isNamed, type PlacedTurn } from "./settling.ts";
-import { createShortener, oursToShorten } from "./window/shorten.ts";
 import { checkSize, type SizeLimits } from "./size.ts";
 import type { ThreadLimits } from "./place/surplus.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
-import type { Ask, RoutedTurn, Trace, Turn } from "./turn.ts";
+import type { Ask, Trace } from "./turn.ts";
 import type { Observer } from "./observer.ts";
 import { unlessAborted } from "./unless-aborted.ts";
 
@@ -141,22 +139,13 @@ interface OpenTurn {
   continues: readonly string[];
 }
 
-/** What is known of a running turn. */
-interface GrowingAbout extends About {
-  contextItems: number;
-  omittedItems: number;
-  adapter?: string | undefined;
-  upstreamModel?: string | undefined;
-  readonly remarks: Remark[];
-}
-
 export function createGateway(parts: GatewayParts): Gateway {
-  const { adapter, store, limits, now, newSessionId, alwaysResends, observer } = parts;
+  const { store, limits, now, newSessionId, alwaysResends, observer } = parts;
   const chain = createChain(parts.digest);
   const queue = createQueue(() => limits().maxQueuedPerThread, store.peers);
   const placing = { store, chain, queue, newSessionId, unstored: new Map(), threads: createThreads(), alwaysResends };
   const settlingParts = { store, chain, limits, now };
-  const shortener = createShortener(parts);
+  const asker = createAsker(parts);
   /** All turns that have not ended, whoever follows them. */
   const open = new Set<OpenTurn>();
   /** Those whose items callers may refer to: whoever stops one may do so next, when it has not quite ended here. */
@@ -204,11 +193,8 @@ export function createGateway(parts: GatewayParts): Gateway {
       opened.continues = [place.session?.id, place.path.tip?.id].filter((id) => id !== undefined);
       tellUse?.();
       caller.stands?.();
-      const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
-      const limit = limitOf(parts, ask);
-      const isWhole = ask.compacts === true || limit !== undefined;
-      const items = isWhole ? context : await fitContext(parts, ask, context, truncation);
+      const { items, truncation, stream } = await asker.prepare(ask, caller, place, context);
       // A key means that the answer must be there for a repeated request; what the store has as running must end there.
       const isKept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
       const isStored = isBegun || isKept;
@@ -231,52 +217,12 @@ export function createGateway(parts: GatewayParts): Gateway {
       const turn: PlacedTurn = { ask, caller, place, turnRecord, isStored, isBegun, leave, end };
       if (isNamed(turn)) named.set(id, opened);
       const settling = createSettling(settlingParts, turn);
-      const deltas = askAdapter(ask, caller, items, about, oursToShorten(ask, place, id), limit);
-      const events = frame(id, deltas, settling);
+      const events = frame(id, stream(about), settling);
       return { about, context, events: leaveOnReturn(events, settling.leave, end) };
     } catch (thrown) {
       end();
       throw thrown;
     }
-  }
-
-  /**
-   * What the adapter says; its remarks are added to `about`. `conversation`: the one that is ours to shorten. `limit`:
-   * how long it may be before it is compacted first.
-   */
-  function askAdapter(
-    ask: Ask<Item>,
-    { turnId: id, signal, trace }: Caller,
-    items: readonly Item[],
-    about: GrowingAbout,
-    conversation: string | undefined,
-    limit: number | undefined,
-  ) {
-    const { model, settings } = ask;
-    // Nobody waits for a background answer as a whole, and a stream may take longer.
-    const streams = ask.stream || ask.background === true;
-    const turn: Turn = { id, model, items, settings, stream: streams, trace };
-    const tell: Tell = (remark) => {
-      if (remark.type === "asked") [about.adapter, about.upstreamModel] = [remark.adapter, remark.model];
-      else about.remarks.push(remark);
-    };
-    const stream = (asked: RoutedTurn) => adapter.stream(asked, signal, tell);
-    if (ask.compacts === true) return summarise(parts, turn, ask.itemsParam, stream);
-    const answer = (asked: Turn) => {
-      if (about.truncation === "disabled") return stream(asked);
-      const shortening = shortener.begin(asked, conversation, ({ length }) => {
-        about.omittedItems += about.contextItems - length;
-        about.contextItems = length;
-      });
-      return stream({ ...asked, shortening });
-    };
-    if (limit === undefined) return answer(turn);
-    const own = { ...turn, settings: withoutLimit(settings, ask) };
-    return compactFirst(parts, own, limit, ask.itemsParam, stream, async function* (shown) {
-      const fitted = await fitContext(parts, ask, shown, about.truncation);
-      [about.contextItems, about.omittedItems] = [fitted.length, shown.length - fitted.length];
-      yield* answer({ ...own, items: fitted });
-    });
   }
 
   return {
@@ -316,7 +262,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     inUse,
     forgetOld() {
       keyed.forgetOld();
-      shortener.forget();
+      asker.forget();
     },
     async endLeft(before) {
       const isOld = (createdAt: Date) => before === undefined || createdAt < before;
