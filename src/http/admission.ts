@@ -25,7 +25,9 @@ export function createAdmission(find: FindRoute): onRequestHookHandler {
     if (needsToken) {
       request.token = terms.admit(request, terms);
       if (terms.turns.draining) throw drainingError();
-      if (isCounted(request)) terms.takeRequest(request.token, terms.limits.rate);
+      if (isCounted(request)) {
+        terms.takeRequest(request.token, terms.limits.rate, (headers) => reply.headers(headers));
+      }
     }
     // Not in a not-found handler, because there the body would be looked at first.
     const { endpoints, needsNoBody, takesAnyType } = requireRoute(find, request, reply);

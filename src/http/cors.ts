@@ -1,5 +1,6 @@
 /** CORS: which pages may send requests, and which headers they may read. */
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { rateHeaders } from "./rate.ts";
 import { isOperators } from "./router.ts";
 
 /** Opens endpoints to pages the operator names, operator routes to none. Returns whether it answered a preflight. */
@@ -29,6 +30,7 @@ export function applyCors(request: FastifyRequest, reply: FastifyReply): boolean
 const exposedHeaders = [
   "x-request-id",
   "retry-after",
+  ...rateHeaders,
   "x-portico-session",
   "x-portico-history",
   "x-portico-context",

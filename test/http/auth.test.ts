@@ -135,6 +135,37 @@ test("a rate limit allows a burst, then refuses with Retry-After, and refills", 
   assert.throws(() => take(caller, general), { code: "rate_limit_exceeded" });
 });
 
+test("headers say what is left of a rate limit, of a refused request too, and without a limit there are none", () => {
+  let at = 0;
+  const take = createTakeRequest(() => new Date(at));
+  const told: (readonly string[])[] = [];
+  const general = { requestsPerMinute: 6, burst: 12 };
+  const tell = (headers: object) => told.push(Object.values(headers));
+  take(toToken(token), undefined, tell);
+  for (let request = 0; request < 12; request++) take(toToken(token), general, tell);
+  assert.throws(() => take(toToken(token), general, tell), { code: "rate_limit_exceeded" });
+  at = 119_500;
+  take(toToken(token), general, tell);
+  at = 129_490;
+  take(toToken(token), { requestsPerMinute: 6, burst: 2 }, tell);
+  at = 139_480;
+  take(toToken(token), { requestsPerMinute: 600, burst: 2 }, tell);
+  assert.equal(told.length, 16);
+  assert.deepEqual(
+    [0, 1, 6, 11, 12, 13, 14, 15].map((request) => told[request]),
+    [
+      ["12", "11", "10s"],
+      ["12", "10", "20s"],
+      ["12", "5", "1m10s"],
+      ["12", "0", "2m0s"],
+      ["12", "0", "2m0s"],
+      ["12", "10", "10.5s"],
+      ["2", "1", "10s"],
+      ["2", "1", "100ms"],
+    ],
+  );
+});
+
 test("a clock that was set back locks no caller out", () => {
   let at = 3_600_000;
   const general = { requestsPerMinute: 60, burst: 1 };

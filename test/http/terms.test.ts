@@ -114,6 +114,21 @@ test("failures of an address and the used rate of a token survive a change", asy
   assert.equal(await statusOf(post(address)), 200);
 });
 
+test("every answer under a rate limit says what is left of it, streamed or refused too", async (context) => {
+  const rate = { requestsPerMinute: 60, burst: 2 };
+  const box = createBox(context, [say("hi")], { now: () => new Date(1_000_000), limits: { rate } });
+  const address = await box.listen();
+  const ask = async (body: object) => {
+    const { status, headers } = await post(address, body);
+    return [status, ...["limit", "remaining", "reset"].map((name) => headers.get(`x-ratelimit-${name}-requests`))];
+  };
+  assert.deepEqual(await ask({ stream: true }), [200, "2", "1", "1s"]);
+  assert.deepEqual(await ask({}), [200, "2", "0", "2s"]);
+  assert.deepEqual(await ask({}), [429, "2", "0", "2s"]);
+  box.change(decide());
+  assert.deepEqual(await ask({}), [200, null, null, null]);
+});
+
 test("allowed origins change with the settings", async (context) => {
   const origin = "https://chat.example";
   const box = createBox(context, [say("hi")]);
