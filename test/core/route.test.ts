@@ -65,6 +65,18 @@ test("an upstream's own retry time is respected, and ends the retries if it is t
   assert.deepEqual([error?.code, error?.retryAfterSeconds, late.waits], ["adapter_rate_limit", 2, []]);
 });
 
+test("a clock that is set back leaves no more time for retries", async () => {
+  const limited = {
+    get fail() {
+      opened.advance(-3_600_000);
+      return failure("adapter_rate_limit", 2);
+    },
+  };
+  const opened = open([lane("main", [limited], { retry: {} })]);
+  assert.equal((await receive(opened)).error?.retryAfterSeconds, 2);
+  assert.deepEqual(opened.waits, []);
+});
+
 test("a lasting failure is not retried", async () => {
   for (const code of ["adapter_timeout", "adapter_protocol", "adapter_refused"] as const) {
     const opened = open([lane("main", [{ fail: failure(code) }], { retry: {} })]);

@@ -43,7 +43,9 @@ export async function* dispatchTurn(
         if (isMendable) tell({ type: "tried", adapter: lane.name, code: failure.code });
         const isDown = breaker !== undefined && breaker.state().state !== "closed";
         const retry = isMendable && isFirst && !isDown ? lane.retry : undefined;
-        const waitMs = retryMs(retry, failure, times, now().getTime() - began, random);
+        // A clock that was set back leaves no more time to wait.
+        const spentMs = Math.max(0, now().getTime() - began);
+        const waitMs = retryMs(retry, failure, times, spentMs, random);
         if (waitMs !== undefined) {
           await wait(waitMs, signal);
           continue;
