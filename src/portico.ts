@@ -73,6 +73,9 @@ export async function createPortico(config: Config, surroundings: Surroundings =
   }
 }
 
+/** Counts on while the clock is set. */
+const elapsedMs = (): number => performance.now();
+
 /** Adds each part to `opened`, in order of opening. */
 async function open(config: Config, surroundings: Surroundings, opened: Part[]): Promise<Portico> {
   const { now = () => new Date(), adapters: given = {} } = surroundings;
@@ -105,6 +108,7 @@ async function open(config: Config, surroundings: Surroundings, opened: Part[]):
     limits: () => current.limits,
     alwaysResends: () => current.sessions.alwaysResends,
     now,
+    elapsedMs,
     newSessionId: () => newId("conv"),
     digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
     tokenCounter,
@@ -139,6 +143,7 @@ async function open(config: Config, surroundings: Surroundings, opened: Part[]):
       adapters: () => adapter.states(),
       ready: () => store.check(),
       now,
+      elapsedMs,
       newId,
       log,
       metrics,

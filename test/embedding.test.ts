@@ -77,6 +77,40 @@ test("a gateway that could not be opened or closed properly has closed its store
   await failToOpen();
 });
 
+test("a turn in the background continues when the clock leaps", async (context) => {
+  let time = 0;
+  const [begun, leapt] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const mine: Adapter = {
+    async *stream() {
+      yield say("one ");
+      begun.resolve();
+      await leapt.promise;
+      yield say("two ");
+      yield say("three");
+    },
+  };
+  const portico = await openPortico(
+    { gateway: { http: { ...http, endpoints: { compat_responses: true } }, sessions } },
+    {
+      folder: makeFolder(context),
+      env: {},
+      log: { info: () => {}, error: () => {} },
+      adapters: { mine },
+      now: () => new Date(time),
+    },
+  );
+  context.after(() => portico.close());
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const body = JSON.stringify({ model: "m", input: "count", background: true });
+  const url = `${portico.address}/v1/responses`;
+  const { id } = (await (await fetch(url, { method: "POST", headers, body })).json()) as { id: string };
+  await begun.promise;
+  time = Date.now();
+  leapt.resolve();
+  const events = await (await fetch(`${url}/${id}?stream=true`, { headers })).text();
+  assert.match(events, /event: response.completed/);
+});
+
 suite("an adapter passed by the program", () => {
   test("answers when it is the only one, in a channel and over HTTP", async (context) => {
     const portico = await open(context, { mine: createNamed("mine") });

@@ -115,6 +115,8 @@ export interface GatewayParts extends FitParts {
   /** Callers that do not say count as resending their history, from the first turn on; may change too. */
   readonly alwaysResends: () => boolean;
   readonly now: () => Date;
+  /** Counts on steadily, however the clock is set; by default the clock. */
+  readonly elapsedMs?: (() => number) | undefined;
   readonly newSessionId: () => string;
   /** A short, collision-resistant hash. */
   readonly digest: (text: string) => string;
@@ -140,7 +142,7 @@ interface OpenTurn {
 }
 
 export function createGateway(parts: GatewayParts): Gateway {
-  const { store, limits, now, newSessionId, alwaysResends, observer } = parts;
+  const { store, limits, now, elapsedMs = () => +now(), newSessionId, alwaysResends, observer } = parts;
   const chain = createChain(parts.digest);
   const queue = createQueue(() => limits().maxQueuedPerThread, store.peers);
   const placing = { store, chain, queue, newSessionId, unstored: new Map(), threads: createThreads(), alwaysResends };
@@ -151,13 +153,13 @@ export function createGateway(parts: GatewayParts): Gateway {
   /** Those whose items callers may refer to: whoever stops one may do so next, when it has not quite ended here. */
   const named = new Map<string, OpenTurn>();
   let isClosing = false;
-  const liveTurns = createLiveTurns(limits, { now, observer });
+  const liveTurns = createLiveTurns(limits, { elapsedMs, observer });
   const remoteTurns = createRemoteTurns({ store, now });
   store.peers?.onCancel((turnId) => liveTurns.cancel(turnId, cancelledError()));
   const inUse = () => new Set(open.values().flatMap(({ continues }) => continues));
   const tellUse = store.peers?.shareUse(inUse);
   const beginStored = createBeginStored({ store, begin, now });
-  const keyed = createKeyed({ store, liveTurns, remoteTurns, begin, beginStored, resolve, limits, now });
+  const keyed = createKeyed({ store, liveTurns, remoteTurns, begin, beginStored, resolve, limits, now, elapsedMs });
 
   /** Looks up the items that a request refers to; those of a running turn once it has ended. */
   async function resolve(ask: Ask, { owner, signal, memory }: Pick<Caller, "owner" | "signal" | "memory">) {

@@ -38,6 +38,8 @@ export interface DoorParts extends Decisions {
   /** Throws if no turn can be taken now. */
   readonly ready: () => Promise<void>;
   readonly now: () => Date;
+  /** Counts on steadily, however the clock is set; by default the clock. */
+  readonly elapsedMs?: (() => number) | undefined;
   readonly newId: (prefix: "resp" | "req") => string;
   readonly log: DoorLog;
   /** Others count here too. */
@@ -61,7 +63,7 @@ const rememberedShare = 4;
 const resentShare = 16;
 
 export function createDoor(parts: DoorParts): Door {
-  const { settings, gateway, adapters, ready, now, newId, metrics, operator } = parts;
+  const { settings, gateway, adapters, ready, now, elapsedMs = () => +now(), newId, metrics, operator } = parts;
   const held = createHoldings(() => terms.limits.maxHeldBytes, "Requests in progress and unread answers");
   const remembered = createHoldings(
     () => terms.limits.maxHeldBytes / rememberedShare,
@@ -80,6 +82,7 @@ export function createDoor(parts: DoorParts): Door {
     journal,
     operator,
     now,
+    elapsedMs,
     newTurnId: () => newId("resp"),
     admit: createAdmit(now),
     takeRequest: createTakeRequest(now),

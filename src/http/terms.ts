@@ -43,6 +43,8 @@ export interface SharedParts {
   readonly beginnings: Beginnings;
   readonly journal: Journal;
   readonly now: () => Date;
+  /** Counts on steadily, however the clock is set. */
+  readonly elapsedMs: () => number;
   readonly newTurnId: () => string;
   readonly admit: Admit;
   readonly takeRequest: TakeRequest;

@@ -26,15 +26,16 @@ export function createSlow() {
   return { script, go: () => gate.resolve(), begun: begun.promise };
 }
 
-/** A gateway with a manual clock, and a request with defaults that a test can override. */
+/** A gateway with a manual clock, by which durations go unless told otherwise, and a request with defaults that a test can override. */
 export function open(
   script: Script,
   store = createMemoryStore(),
   limits: Parameters<typeof makeGateway>[0]["limits"] = {},
+  elapsedMs?: () => number,
 ) {
   const adapter = createScriptedAdapter(script);
   let time = 0;
-  const gateway = makeGateway({ adapter, store, limits, now: () => new Date(time) });
+  const gateway = makeGateway({ adapter, store, limits, now: () => new Date(time), elapsedMs });
   const answer = (ask: Partial<Ask> = {}, caller: Partial<Caller> = {}): Promise<Reply> =>
     gateway.answer(
       {

@@ -198,6 +198,14 @@ suite("a request with an idempotency key", () => {
     assert.equal(adapter.turns.length, 3);
   });
 
+  test("that must not be stored is not dropped because the clock leaps", async () => {
+    const { adapter, answer, setTime } = open([say("secret")], createMemoryStore(), {}, () => 0);
+    await drain(await answer({ keep: "no" }, { key }));
+    setTime(25 * 3_600_000);
+    assert.equal((await answer({ keep: "no" }, { key })).isRepeated, true);
+    assert.equal(adapter.turns.length, 1);
+  });
+
   test("that must not be stored is dropped from memory when newer ones need the space", async () => {
     const { answer } = open([say("secret")], createMemoryStore(), { maxRememberedCharacters: 5_000 });
     const ask = (name: string) => answer({ keep: "no" }, { key: { ...key, key: name } });

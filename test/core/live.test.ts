@@ -356,6 +356,17 @@ suite("a turn that nobody follows", () => {
     assert.equal(state.status === "over" && state.answer.error?.code, "interrupted");
   });
 
+  test("is not interrupted by a clock that leaps", async () => {
+    const endless = createEndless();
+    const { answer, setTime } = open(endless.script, createMemoryStore(), { maxUnattendedMs }, () => 0);
+    await answer({ background: true });
+    for (const time of [0, Date.now(), Date.now()]) {
+      setTime(time);
+      await endless.go();
+    }
+    assert.ok(!endless.isCancelled());
+  });
+
   test("may continue for the same time again once somebody has asked for it", async () => {
     const endless = createEndless();
     const { answer, gateway, setTime } = open(endless.script, createMemoryStore(), { maxUnattendedMs });

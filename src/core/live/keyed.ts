@@ -24,6 +24,8 @@ export interface KeyedParts extends BeginStoredParts {
   readonly resolve: (ask: Ask, caller: Pick<Caller, "owner" | "signal">) => Promise<Ask<Item>>;
   /** Called at each use: they may change. */
   readonly limits: () => KeyedLimits;
+  /** For answers that are only in memory: a clock that leaps must not make it forget them. */
+  readonly elapsedMs: () => number;
 }
 
 export interface KeyedLimits {
@@ -34,9 +36,9 @@ export interface KeyedLimits {
 }
 
 export function createKeyed(parts: KeyedParts): Keyed {
-  const { store, liveTurns, remoteTurns, begin, beginStored, resolve, limits, now } = parts;
+  const { store, liveTurns, remoteTurns, begin, beginStored, resolve, limits, now, elapsedMs } = parts;
   const running = new Map<string, FirstAnswer>();
-  const unstored = createUnstored(limits, now);
+  const unstored = createUnstored(limits, elapsedMs);
 
   async function answer(ask: Ask, caller: Caller, key: AskedKey): Promise<Reply> {
     const { owner, turnId, signal, resumes } = caller;
@@ -138,7 +140,7 @@ interface Share {
  * Answers that are only in memory: their callers forbid to store them. If there is too much, the owner of the most loses
  * its oldest, so that nobody can make a gateway forget the answers, and repeat the turns, of others.
  */
-function createUnstored(limits: () => KeyedLimits, now: () => Date) {
+function createUnstored(limits: () => KeyedLimits, elapsedMs: () => number) {
   const shares = new Map<string, Share>();
   let total = 0;
 
@@ -163,7 +165,7 @@ function createUnstored(limits: () => KeyedLimits, now: () => Date) {
   function forgetOld(): void {
     for (const [owner, { answers }] of shares) {
       for (const [key, { until }] of answers) {
-        if (until > +now()) break;
+        if (until > elapsedMs()) break;
         forget(owner, key);
       }
     }
@@ -172,7 +174,7 @@ function createUnstored(limits: () => KeyedLimits, now: () => Date) {
   return {
     find(owner: string, key: string): FirstAnswer | undefined {
       const answer = shares.get(owner)?.answers.get(key);
-      return answer !== undefined && answer.until > +now() ? answer : undefined;
+      return answer !== undefined && answer.until > elapsedMs() ? answer : undefined;
     },
     add(owner: string, key: string, answer: FirstAnswer, characters: number): void {
       const { keyMs, maxRememberedCharacters } = limits();
@@ -180,7 +182,7 @@ function createUnstored(limits: () => KeyedLimits, now: () => Date) {
       forget(owner, key);
       const share = shares.get(owner) ?? { answers: new Map(), size: 0 };
       shares.set(owner, share);
-      share.answers.set(key, { ...answer, size, until: +now() + keyMs });
+      share.answers.set(key, { ...answer, size, until: elapsedMs() + keyMs });
       share.size += size;
       total += size;
       forgetOld();

@@ -67,7 +67,8 @@ export interface LiveTurnLimits extends LogLimits {
 }
 
 export interface LiveTurnParts {
-  readonly now: () => Date;
+  /** Counts on steadily, however the clock is set: a clock that leaps must not end turns. */
+  readonly elapsedMs: () => number;
   /** Absent: nobody wants to know. */
   readonly observer?: Pick<Observer, "endedWithoutCaller"> | undefined;
 }
@@ -78,12 +79,12 @@ export function startLiveTurn(
   kind: LiveTurnKind,
   begin: BeginLiveTurn,
   limits: LiveTurnLimits,
-  { now, observer }: LiveTurnParts,
+  { elapsedMs, observer }: LiveTurnParts,
 ): LiveTurn {
   const { maxUnattendedMs } = limits;
-  const since = +now();
+  const since = elapsedMs();
   const controller = new AbortController();
-  const log = createLog(limits, now);
+  const log = createLog(limits, elapsedMs);
   controller.signal.addEventListener("abort", log.cancel);
   /** All are called, newest first, even if one throws, which nobody awaits. */
   const releases = new DisposableStack();
@@ -131,7 +132,7 @@ export function startLiveTurn(
   }
 
   function over(about: About | undefined, outcome: Outcome): void {
-    end = { about, ...outcome, ms: +now() - since };
+    end = { about, ...outcome, ms: elapsedMs() - since };
     delivery.over(end);
   }
 

@@ -14,7 +14,7 @@ export interface LogLimits {
 
 export type Log = ReturnType<typeof createLog>;
 
-export function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
+export function createLog({ maxEvents, maxCharacters }: LogLimits, elapsedMs: () => number) {
   let events: Event[] = [];
   /** How many were dropped. */
   let forgotten = 0;
@@ -23,7 +23,7 @@ export function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Da
   let failure: GatewayError | undefined;
   /** How far each has read. */
   const followers = new Set<{ at: number }>();
-  let leftAt = +now();
+  let leftAt = elapsedMs();
   const news = createNotice();
   const progress = createNotice();
 
@@ -68,7 +68,7 @@ export function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Da
     } finally {
       signal.removeEventListener("abort", news.tell);
       followers.delete(follower);
-      leftAt = +now();
+      leftAt = elapsedMs();
       progress.tell();
     }
   }
@@ -101,10 +101,10 @@ export function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Da
     },
     /** Somebody asked for the turn, which counts as following it. */
     touch(): void {
-      leftAt = +now();
+      leftAt = elapsedMs();
     },
     /** How long nobody has followed. */
-    unattendedMs: () => (followers.size > 0 ? 0 : +now() - leftAt),
+    unattendedMs: () => (followers.size > 0 ? 0 : elapsedMs() - leftAt),
     /** How many characters it holds. */
     size: () => size,
   };

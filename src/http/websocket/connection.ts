@@ -47,7 +47,7 @@ const maxTimerMs = 2_147_483_647;
 
 /** `current` is read for every turn: the terms may change while the connection lasts. */
 export function openConnection(current: () => Terms, socket: WebSocket, request: FastifyRequest): Connection {
-  const { limits, webSocket, now, journal, arrivals, held, remembered } = current();
+  const { limits, webSocket, elapsedMs, journal, arrivals, held, remembered } = current();
   const { owner } = request.token;
   const memories = createLaneMemories(limits.maxBodyBytes, () => remembered.hold(owner));
   const writer = createFrameWriter(socket, request.raw.socket, limits);
@@ -144,7 +144,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   }
 
   const endArrival = countArriving(request.raw.socket, () => arrivals.begin(owner, abandon));
-  const hasReadAll = startHeartbeat(socket, request.raw.socket, writer, limits.heartbeatMs, now);
+  const hasReadAll = startHeartbeat(socket, request.raw.socket, writer, limits.heartbeatMs, elapsedMs);
   const { maxMinutes } = webSocket;
   const lifeMs = Math.min(maxMinutes * minuteMs, maxTimerMs);
   const life = setTimeout(() => retire(timeIsOver(maxMinutes)), lifeMs);
@@ -203,13 +203,13 @@ function startHeartbeat(
   stream: Socket,
   writer: FrameWriter,
   heartbeatMs: number,
-  now: () => Date,
+  elapsedMs: () => number,
 ): () => boolean {
   let pinged: { readonly at: number; readonly bytes: number } | undefined;
   let readBytes = stream.bytesWritten;
 
   function ping(): void {
-    const at = now().getTime();
+    const at = elapsedMs();
     if (pinged !== undefined && at - pinged.at > maxSilenceMs) return socket.terminate();
     // A client that is behind has its own time-out, and would see the ping too late.
     if (socket.bufferedAmount > 0 || !writer.isOpen) return;

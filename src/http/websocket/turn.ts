@@ -42,12 +42,12 @@ export async function answerFrame(
   client: AbortController,
 ): Promise<void> {
   const { request, writer } = connection;
-  const since = terms.now().getTime();
+  const since = terms.elapsedMs();
   const record: SocketRecord = {
     id: request.id,
     span: terms.journal.begin(request, frameMethod),
     get elapsedTime() {
-      return terms.now().getTime() - since;
+      return terms.elapsedMs() - since;
     },
   };
   try {
