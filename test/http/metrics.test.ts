@@ -59,6 +59,7 @@ suite("the HTTP server", () => {
     assert.match(text, /^portico_requests_total\{path="unknown",status="404"\} 2$/m);
     assert.match(text, /^portico_request_seconds_count\{path="\/v1\/responses",outcome="answered"\} 3$/m);
     assert.match(text, /^portico_request_seconds_sum\{path="\/v1\/responses",outcome="answered"\} 0\.\d+$/m);
+    assert.match(text, /^portico_request_seconds_count\{path="\/v1\/responses",outcome="failed"\} 0$/m);
     assert.match(text, /^portico_request_seconds_count\{path="unknown",outcome="refused"\} 2$/m);
     assert.match(text, /^portico_turns_running 0$/m);
     assert.match(text, /^portico_store_ready 1$/m);

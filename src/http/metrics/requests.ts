@@ -23,7 +23,7 @@ export function createRequestCounts(): RequestCounts {
   return {
     count(path, status, ms, first, failedAs = status) {
       let count = byPath.get(path);
-      if (count === undefined) byPath.set(path, (count = { statuses: new Map(), seconds: {}, first: {} }));
+      if (count === undefined) byPath.set(path, (count = createCount()));
       count.statuses.set(status, (count.statuses.get(status) ?? 0) + 1);
       // An upgraded request lasts as long as its connection, whose turns are counted one by one.
       if (status < okStatus) return;
@@ -40,6 +40,11 @@ interface Count {
   readonly seconds: { [outcome in Outcome]?: Histogram };
   /** By whether the answer was streamed. */
   readonly first: { true?: Histogram; false?: Histogram };
+}
+
+/** Prometheus sees no increase in a series that is new: failures are counted from 0, so that an alert sees the first. */
+function createCount(): Count {
+  return { statuses: new Map(), seconds: { failed: createHistogram(turnBounds) }, first: {} };
 }
 
 /** A flood of instant refusals must not make answers look quick. */
