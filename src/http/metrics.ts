@@ -84,7 +84,7 @@ function readTurns({ turns, heldBytes, load, connections }: MetricSources): read
   const { waiting, live } = load();
   return [
     toGauge("portico_turns_running", "Turns that callers are waiting for.", turns()),
-    toGauge("portico_turns_waiting", "Of these, turns that wait for another turn of their session.", waiting),
+    toGauge("portico_turns_waiting", "Turns that wait for another turn of their session.", waiting),
     toGauge("portico_background_turns_running", "Turns running in the background or with an Idempotency-Key.", live),
     toGauge("portico_websocket_connections", "Open WebSockets.", connections()),
     toGauge("portico_held_bytes", "Memory used by requests, unread answers and WebSockets.", heldBytes()),
