@@ -163,6 +163,23 @@ test("Stored data does not change when no gateway runs: files that SQLite leaves
   assert.match((await portico(folder, "doctor", "--help")).printed, /^Changes no stored data/m);
 });
 
+test(
+  "A store that other users may read, like a backup put in its place, is a warning.",
+  { skip: process.platform === "win32" && "Windows has no such file modes" },
+  async (context) => {
+    const folder = makeFolder(context);
+    const file = join(folder, ".portico/portico.db");
+    await createSqliteStore({ file }).close();
+    chmodSync(file, 0o644);
+    const { code, lineOf } = await examine(folder, {}, "--offline");
+    assert.equal(code, 0);
+    assert.match(
+      lineOf("store")!,
+      /^warning .*, intact, but open to other users \(mode 644\); chmod 600 .*portico\.db\*$/,
+    );
+  },
+);
+
 test("A damaged, newer or foreign store, or another file, is a problem with a remedy.", async (context) => {
   const folder = makeFolder(context);
   const file = join(folder, ".portico/portico.db");

@@ -53,12 +53,18 @@ export function judgeToken({ dataDir }: Config): Finding {
   try {
     const file = findToken(dataDir)?.file;
     if (file === undefined) return ok("generated at the first start");
-    const mode = statSync(file).mode & 0o777;
-    if (process.platform === "win32" || (mode & 0o077) === 0) return ok(`${file}, readable only by its owner`);
-    const text = `${file} may be read by other users (mode ${mode.toString(8)})`;
+    const mode = findOpenMode(file);
+    if (mode === undefined) return ok(`${file}, readable only by its owner`);
+    const text = `${file} may be read by other users (mode ${mode})`;
     return warning(text, `chmod 600 ${file}, then \`portico token rotate\``);
   } catch (thrown) {
     if (thrown instanceof ConfigError) return problem(thrown.message);
     throw thrown;
   }
+}
+
+/** A file's mode, if it has rights for others than its owner. */
+export function findOpenMode(file: string): string | undefined {
+  const mode = (statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
+  return process.platform === "win32" || (mode & 0o077) === 0 ? undefined : mode.toString(8);
 }

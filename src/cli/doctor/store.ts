@@ -10,6 +10,7 @@ import { applicationId, newestVersion, readVersion } from "../../stores/sqlite/s
 import { codeOf, messageOf } from "../../core/errors.ts";
 import { hasJournal, primary, primaryCodeOf } from "../../stores/codes.ts";
 import { type Finding, formatBytes, ok, problem, warning } from "./finding.ts";
+import { findOpenMode } from "./folders.ts";
 
 /** Larger files take longer to read than anyone would wait. */
 const maxReadBytes = 500_000_000;
@@ -104,7 +105,12 @@ function judgeFile(file: string, bytes: number): Finding {
       return problem(`${file} is damaged: ${String(fault)}`, remedy);
     }
     const read = fault === undefined ? "too large to be checked here" : "intact";
-    return ok(`${file}, ${formatBytes(bytes)}, ${describeVersion(version, newestVersion)}, ${read}`);
+    const text = `${file}, ${formatBytes(bytes)}, ${describeVersion(version, newestVersion)}, ${read}`;
+    // SQLite gives its log the mode of the file.
+    const mode = findOpenMode(file) ?? findOpenMode(`${file}-wal`);
+    return mode === undefined
+      ? ok(text)
+      : warning(`${text}, but open to other users (mode ${mode})`, `chmod 600 ${file}*`);
   } finally {
     database.close();
   }
