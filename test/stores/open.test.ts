@@ -85,13 +85,14 @@ for (const [message, code, remedy] of [
   });
 }
 
-for (const [message, errcode, remedy] of [
-  ["database or disk is full", 13, /Make room on its disk/],
+for (const [message, codes, remedy] of [
+  ["database or disk is full", { errcode: 13 }, /Make room on its disk/],
   // The index of the log could not grow.
-  ["disk I/O error", 4874, /its disk is neither full nor failing/],
-  ["unable to open database file", 14, /Check that the gateway's user may read and write it/],
+  ["disk I/O error", { errcode: 4874 }, /its disk is neither full nor failing/],
+  ["unable to open database file", { errcode: 14 }, /Check that the gateway's user may read and write it/],
+  ["EROFS: read-only file system", { code: "EROFS" }, /copy it, with its `-wal` if it has one, to another disk/],
 ] as const) {
   test(`the error for a file that cannot be opened contains a remedy: ${message}`, () => {
-    assert.match(cannotOpenFile("/sessions.db", Object.assign(new Error(message), { errcode })).message, remedy);
+    assert.match(cannotOpenFile("/sessions.db", Object.assign(new Error(message), codes)).message, remedy);
   });
 }

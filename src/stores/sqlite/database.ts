@@ -1,7 +1,7 @@
 /** Opens a store's file: only ours, private to its user, set up for durability, and of the newest schema. */
 import { type Stats, accessSync, closeSync, constants, mkdirSync, openSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { GatewayError, messageOf } from "../../core/errors.ts";
+import { codeOf, GatewayError, messageOf } from "../../core/errors.ts";
 import { applicationId, migrate, newestVersion, readVersion } from "./schema.ts";
 import { hasJournal, primary, primaryCodeOf } from "../codes.ts";
 import { DatabaseSync } from "../engine.ts";
@@ -35,7 +35,8 @@ export function cannotOpen(file: string, thrown: unknown): GatewayError {
   const reason = messageOf(thrown);
   const code = primaryCodeOf(thrown);
   if (code === primary.corrupt) return refusal(file, `is damaged: ${reason}.`, damageRemedy, thrown);
-  return refusal(file, `cannot be opened: ${reason}.`, remedies.get(code) ?? usualRemedy, thrown);
+  const remedy = codeOf(thrown) === "EROFS" ? readOnlyRemedy : (remedies.get(code) ?? usualRemedy);
+  return refusal(file, `cannot be opened: ${reason}.`, remedy, thrown);
 }
 
 /** On a full disk it depends on which of the files cannot grow whether SQLite says so. */
@@ -45,6 +46,9 @@ const remedies = new Map<number | undefined, string>([
 ]);
 const usualRemedy =
   "Check that the gateway's user may read and write it, the files beside it whose names begin with its name, and its folder.";
+/** Rights do not help there: the system makes a failing disk read-only. */
+const readOnlyRemedy =
+  "To read it nevertheless, copy it, with its `-wal` if it has one, to another disk, and name the copy (gateway.sessions.store).";
 const damageRemedy =
   "Restore a backup (an archive or a copy of the file), or move the file away: the next start creates an empty one.";
 
