@@ -1,8 +1,12 @@
 /** `portico start`: runs the gateway until it is told to stop, and reloads its configuration when told to. */
+import { dirname } from "node:path";
+import type { Config } from "../config/config.ts";
 import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
+import { fileOfStore } from "../config/store.ts";
 import { findOrCreateToken, type GeneratedToken, storeToken } from "../config/token.ts";
 import { findFixed } from "../fixed.ts";
+import { readAddress } from "../stores/redis/address.ts";
 import { type Command, CommandError } from "./command.ts";
 import { nameOf, readVersion } from "./help.ts";
 import { explainFailure } from "./failure.ts";
@@ -173,6 +177,8 @@ function describeStart({ running: { address }, settings }: OpenGateway, { env }:
   const beside = others.length === 0 ? "" : `; others: ${others.join(", ")}`;
   tell("adapter", `${config.defaultAdapter}: ${reason}${beside}`);
   tell("data", config.dataDir);
+  const elsewhere = describeElsewhere(config);
+  if (elsewhere !== undefined) tell("store", elsewhere);
   const without = `no file, so both endpoints and the console are on (\`${nameOf("init", env)}\` writes one)`;
   tell("config", config.file ?? without);
   for (const { path, message } of warnings) tell("warning", `${path}: ${message}`);
@@ -182,6 +188,13 @@ function describeStart({ running: { address }, settings }: OpenGateway, { env }:
     if (address !== undefined) lines.push("", ...describeTry(address, settings, generatedToken.token));
   }
   return `Portico ${readVersion()} ${lines.join("\n")}`;
+}
+
+/** Where turns are stored, unless that is the data folder. Of a store in memory a warning tells. */
+function describeElsewhere({ dataDir, sessions: { store } }: Config): string | undefined {
+  const file = fileOfStore(store);
+  if (file !== undefined) return dirname(file) === dataDir ? undefined : file;
+  return store === "memory:" ? undefined : readAddress(store).shown;
 }
 
 const chatPath = "/v1/chat/completions";

@@ -287,6 +287,27 @@ test("A start names the adapter that turns go to, and the others.", async () => 
   assert.match(printed[0]!, /^ {2}adapter {4}two: type echo, configured; others: one, three$/m);
 });
 
+test("A start says where turns are stored, without a password, if it is not in the data folder.", async () => {
+  for (const [store, expected] of [
+    [
+      "redis://me:secret@redis.internal/3?prefix=team",
+      /^ {2}store {6}redis:\/\/redis\.internal:6379\/3\?prefix=team$/m,
+    ],
+    ["sqlite:elsewhere/turns.db", /^ {2}store {6}\/.*\/elsewhere\/turns\.db$/m],
+    ["sqlite:.portico/turns.db", /^(?!.* store )/s],
+    ["memory:", /^(?!.* store ).*warning {4}gateway\.sessions\.store: /s],
+  ] as const) {
+    const { terminal, printed, signals } = createScreen();
+    const runtime = createRuntime(async () => ({ address: "http://127.0.0.1:8600", close: async () => {} }));
+    const file = writeSettings("stored.json", {}, { sessions: { store } });
+    const ended = run(["start", "--config", file], terminal, runtime);
+    (await signals)("SIGTERM");
+    assert.equal(await ended, 0);
+    assert.match(printed[0]!, expected);
+    assert.doesNotMatch(printed[0]!, /secret/);
+  }
+});
+
 test("A start says where it listens and what is on; what works but is dangerous is a warning.", async () => {
   const socket = join(folder, "door.sock");
   for (const [args, address, expected, warnings] of [
