@@ -129,6 +129,7 @@ async function open(config: Config, surroundings: Surroundings, opened: Part[]):
     rules: (moment) => ({ ...toPruneRules(current.sessions, moment), inUse: gateway.inUse }),
     intervalMs: config.sessions.pruneIntervalMs,
     now,
+    elapsedMs,
     log,
   });
   keep(pruner);

@@ -23,6 +23,8 @@ export interface PrunerParts {
   readonly rules: (now: Date) => PruneRules;
   readonly intervalMs: number;
   readonly now: () => Date;
+  /** Counts on steadily, however the clock is set. */
+  readonly elapsedMs: () => number;
   readonly log: DoorLog;
   /** How long after the start it runs for the first time. */
   readonly firstMs?: number | undefined;
@@ -34,15 +36,38 @@ const abandonedMs = 3_600_000;
 /** A gateway that has just started has better things to do. */
 const usualFirstMs = 5_000;
 
-/** Runs shortly after the start, then at every interval, never twice at once. */
+/** A clock that is set by more than this was wrong. */
+const maxStepMs = 60_000;
+
+/**
+ * Runs shortly after the start, then at every interval, never twice at once. For its age it then deletes only if the clock
+ * has gone on steadily since the run before: a machine may have a wrong time until it learns the right one. Whoever asks
+ * for a run vouches for the clock.
+ */
 export function createPruner(parts: PrunerParts): Pruner {
-  const { store, endLeft, rules, now, log, firstMs = usualFirstMs } = parts;
+  const { store, endLeft, rules, now, elapsedMs, log, firstMs = usualFirstMs } = parts;
   let { intervalMs } = parts;
   const closing = new AbortController();
-  let running: Promise<PruneResult> | undefined;
+  let running: { readonly result: Promise<PruneResult>; readonly leavesOld: boolean } | undefined;
+  /** How far the clock was ahead of what counts on steadily, at the last run. */
+  let lead: number | undefined;
+
+  function start(leavesOld: boolean): Promise<PruneResult> {
+    const current = leavesOld ? withoutAges(rules(now())) : rules(now());
+    const result = apply(current).finally(() => (running = undefined));
+    running = { result, leavesOld };
+    return result;
+  }
 
   function run(): Promise<PruneResult> {
-    return (running ??= apply(rules(now())).finally(() => (running = undefined)));
+    if (running?.leavesOld === true) return running.result.then(run, run);
+    return running?.result ?? start(false);
+  }
+
+  function isClockSteady(): boolean {
+    const before = lead;
+    lead = +now() - elapsedMs();
+    return before !== undefined && Math.abs(lead - before) <= maxStepMs;
   }
 
   async function apply(current: PruneRules): Promise<PruneResult> {
@@ -53,7 +78,8 @@ export function createPruner(parts: PrunerParts): Pruner {
   }
 
   function runAtItsTime(): void {
-    run().catch((thrown: unknown) => {
+    const result = running?.result ?? start(!isClockSteady());
+    result.catch((thrown: unknown) => {
       log.error({ err: thrown }, "Expired data could not be deleted; the next pruning tries again.");
     });
   }
@@ -74,9 +100,13 @@ export function createPruner(parts: PrunerParts): Pruner {
       clearTimeout(first);
       clearInterval(timer);
       // Whoever began it gets the failure.
-      await running?.catch(() => {});
+      await running?.result.catch(() => {});
     },
   };
+}
+
+function withoutAges({ maxSessionsPerOwner, inUse }: PruneRules): PruneRules {
+  return { maxSessionsPerOwner, inUse };
 }
 
 /** Between two calls, others proceed: requests of this process, and other processes on the same file. */

@@ -36,35 +36,72 @@ const none: Pruned = { sessions: 0, turns: 0, more: false };
 function make(context: TestContext, intervalMs: number, firstMs: number) {
   const store = createStore();
   const logged: [string, object, string][] = [];
+  const clock = { time: 1_000, elapsedMs: 0 };
   const pruner = createPruner({
     store,
-    rules: (now) => ({ idleBefore: now }),
+    rules: (now) => ({ idleBefore: now, maxSessionsPerOwner: 7 }),
     intervalMs,
     firstMs,
-    now: () => new Date(1_000),
+    now: () => new Date(clock.time),
+    elapsedMs: () => clock.elapsedMs,
     log: {
       info: (fields, message) => void logged.push(["info", fields, message]),
       error: (fields, message) => void logged.push(["error", fields, message]),
     },
   });
   context.after(() => pruner.close());
-  return { store, logged, pruner };
+  return { store, logged, pruner, clock };
 }
 
 test("retention runs a moment after the start and then at every interval", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
-  const { store } = make(context, 1_000, 100);
+  const { store, clock } = make(context, 1_000, 100);
   context.mock.timers.tick(99);
   assert.equal(store.calls.length, 0);
   const first = store.next();
   context.mock.timers.tick(1);
   (await first).resolve(none);
-  assert.deepEqual(store.calls[0]?.rules, { idleBefore: new Date(1_000) });
   await settled();
+  clock.time += 900;
+  clock.elapsedMs += 900;
   const second = store.next();
   context.mock.timers.tick(900);
   (await second).resolve(none);
   assert.equal(store.calls.length, 2);
+  assert.deepEqual(store.calls[1]?.rules, { idleBefore: new Date(1_900), maxSessionsPerOwner: 7 });
+});
+
+test("for its age nothing is deleted until the clock has gone on steadily since the run before", async (context) => {
+  const { store, clock } = make(context, 5, 1);
+  const hourMs = 3_600_000;
+  const [in1970, now, in2035] = [0, Date.parse("2026-11-18"), Date.parse("2035-01-01")];
+  /** Whether it goes by the clock, in runs an hour apart at which the clock says this. */
+  const goesBy: boolean[] = [];
+  for (const [hour, time] of [in1970, now, now + hourMs, now + 2 * hourMs, in2035, now, now + hourMs].entries()) {
+    clock.time = time;
+    clock.elapsedMs = hour * hourMs;
+    const next = store.next();
+    store.calls.at(-1)?.resolve(none);
+    const { rules } = await next;
+    assert.equal(rules.maxSessionsPerOwner, 7);
+    goesBy.push(rules.idleBefore !== undefined);
+  }
+  store.calls.at(-1)?.resolve(none);
+  assert.deepEqual(goesBy, [false, false, true, true, false, false, true]);
+});
+
+test("whoever asks for a run vouches for the clock, also during one that leaves out what is old", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  const { store, pruner } = make(context, 1_000, 100);
+  const first = store.next();
+  context.mock.timers.tick(100);
+  const { rules, resolve } = await first;
+  const asked = pruner.run();
+  const second = store.next();
+  resolve(none);
+  (await second).resolve({ sessions: 3, turns: 4, more: false });
+  assert.deepEqual([rules.idleBefore, store.calls[1]?.rules.idleBefore], [undefined, new Date(1_000)]);
+  assert.deepEqual(await asked, { sessions: 3, turns: 4 });
 });
 
 test("a new interval counts from when it is set, and setting the same one again delays nothing", async (context) => {
@@ -110,7 +147,15 @@ test("abandoned turns are ended first, if they are an hour old or as old as what
   };
   for (const idleBefore of [new Date("2026-02-03T03:30:00Z"), new Date("2026-01-03T04:00:00Z"), undefined]) {
     const rules = { idleBefore };
-    const pruner = createPruner({ store, endLeft, rules: () => rules, intervalMs: 1_000_000, now, log });
+    const pruner = createPruner({
+      store,
+      endLeft,
+      rules: () => rules,
+      intervalMs: 1_000_000,
+      now,
+      elapsedMs: () => 0,
+      log,
+    });
     await pruner.run();
     await pruner.close();
     assert.deepEqual(told.splice(0), [
