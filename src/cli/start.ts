@@ -168,7 +168,9 @@ function describeStart({ running: { address }, settings }: OpenGateway, { env }:
   const { console: hasConsole, endpoints } = config.http;
   const on = [endpoints.chat && chatPath, endpoints.responses && "/v1/responses"].filter(Boolean);
   const lines = [
-    address === undefined ? "is running. No endpoint is on, so no listener is open." : `listens on ${address}`,
+    address === undefined
+      ? "is running. No endpoint is on, so no listener is open."
+      : `listens on ${address}${everywhere.get(config.http.bind) ?? ""}`,
   ];
   const tell = (name: string, text: string) => lines.push(`  ${name.padEnd(9)}  ${text}`);
   tell("endpoints", on.join(", ") || "none (enable them in gateway.http.endpoints)");
@@ -189,6 +191,12 @@ function describeStart({ running: { address }, settings }: OpenGateway, { env }:
   }
   return `Portico ${readVersion()} ${lines.join("\n")}`;
 }
+
+/** A wildcard's address is only one of many. */
+const everywhere: ReadonlyMap<string, string> = new Map([
+  ["0.0.0.0", " and every other IPv4 address of this machine"],
+  ["::", " and every other address of this machine"],
+]);
 
 /** Where turns are stored, unless that is the data folder. Of a store in memory a warning tells. */
 function describeElsewhere({ dataDir, sessions: { store } }: Config): string | undefined {

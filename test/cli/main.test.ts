@@ -330,6 +330,12 @@ test("A start says where it listens and what is on; what works but is dangerous 
       /^ {2}warning {4}gateway\.http\.auth_token: shorter than 16/m,
     ],
     [
+      ["--bind", "0.0.0.0"],
+      "http://127.0.0.1:8600",
+      [/ listens on http:\/\/127\.0\.0\.1:8600 and every other IPv4 address of this machine\n/],
+      /^ {2}warning {4}--bind: 0\.0\.0\.0 can be reached from other machines/m,
+    ],
+    [
       ["--bind", `unix:${socket}`],
       `unix:${socket}`,
       [
