@@ -37,7 +37,8 @@ export function readMessages(body: Fields, earlier?: Earlier): ReadMessages {
   for (let index = known?.length ?? 0; index < list.length; index += 1) {
     readMessage(toFields(list[index], "messages", body, index), reading);
   }
-  return { items: reading.items, isUnsettled: known === undefined && list.some(usesFunctions) };
+  const items = known?.items.concat(reading.items) ?? reading.items;
+  return { items, isUnsettled: known === undefined && list.some(usesFunctions) };
 }
 
 interface ReadMessages extends Pick<Ask, "items"> {
@@ -70,8 +71,8 @@ interface Reading {
   readonly calls: Calls;
 }
 
-function beginReading(list: readonly unknown[], earlier: Ask["items"] = []): Reading {
-  return { items: earlier.slice(), calls: createCalls(list, earlier) };
+function beginReading(list: readonly unknown[], earlier?: Ask["items"]): Reading {
+  return { items: [], calls: createCalls(list, earlier) };
 }
 
 function readMessage(message: Fields, reading: Reading): void {
