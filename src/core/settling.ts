@@ -46,10 +46,11 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
       if (state === "left") throw callerLeft();
       state = "settling";
       if (!isStored) {
+        if (memory === undefined) return;
         const told = { ...place, input: rejoin(place.base, place.input, isSteering) };
         // Nobody replays it, so only what was said is remembered, which is all that counts as held.
         const record = { ...turnRecord, isReplayable: false };
-        return memory?.keep(extend(place.path, toTurn(chain, record, told, answer)));
+        return memory.keep(extend(place.path, toTurn(chain, record, told, answer)));
       }
       const commit = toCommit(chain, turnRecord, place, answer, limits());
       const kept = await store.commit({ ...commit, key: isBegun ? undefined : key, begun: isBegun });
