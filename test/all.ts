@@ -1,7 +1,8 @@
 /**
- * Runs every test, in four parallel processes. A process per file would take most of the time, so nearly all files
- * share three, with about as much work each; those that load the machine or measure their own memory get one each, in
- * turn. Temporary files are in memory where that is possible.
+ * Runs every test, in five parallel processes. A process per file would take most of the time, so nearly all files
+ * share three, with about as much work each. Those that collect garbage or start many programs share one that stays
+ * small, as both cost the more, the more memory is in use. Those that load the machine or measure their own memory get
+ * one each, in turn. Temporary files are in memory where that is possible.
  */
 import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
@@ -11,13 +12,17 @@ import { makeFolderInMemory } from "./in-memory.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const separate = /^test\/(sessions\/property|whole\/(background|crash))/;
+const small = /^test\/(adapters\/(command|module|tiny-pieces)|core\/live\.|http\/(arrivals|resent))/;
 const stores = /^test\/stores\//;
-const outer = /^test\/((adapters|cli|config|http)\/|sdk)/;
+const outer = /^test\/((adapters|cli|config|http|sessions)\/|sdk)/;
 
 const files = globSync("test/**/*.test.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/"));
-const { apart = [], ...shared } = Object.groupBy(files.toSorted(), (file) =>
-  separate.test(file) ? "apart" : stores.test(file) ? "stores" : outer.test(file) ? "outer" : "rest",
-);
+const { apart = [], ...shared } = Object.groupBy(files.toSorted(), (file) => {
+  if (separate.test(file)) return "apart";
+  if (small.test(file)) return "small";
+  if (stores.test(file)) return "stores";
+  return outer.test(file) ? "outer" : "rest";
+});
 
 const temporary = process.env["TMPDIR"] ?? makeFolderInMemory();
 const env = temporary === undefined ? process.env : { ...process.env, TMPDIR: temporary };
