@@ -169,9 +169,11 @@ interface Block {
 /** Does what a reader of the page would do, block by block, in an empty folder. */
 async function follow(page: string, context: TestContext): Promise<void> {
   const reader = createReader(context);
+  const blocks = blocksOf(page);
+  let outputs: string[] = [];
   let output: string | undefined;
   let ran = 0;
-  for (const { kind, text } of blocksOf(page)) {
+  for (const [index, { kind, text }] of blocks.entries()) {
     const said = output;
     output = undefined;
     if (kind === "console" && /^\$ .*npm start$/m.test(text)) {
@@ -180,7 +182,8 @@ async function follow(page: string, context: TestContext): Promise<void> {
       output = await reader.shell(text);
       ran++;
     } else if (kind === "js") {
-      output = await reader.script(text);
+      if (outputs.length === 0) outputs = await reader.scripts(scriptsFrom(blocks.slice(index)));
+      output = outputs.shift();
       ran++;
     } else if (kind === "text" && said !== undefined) {
       assert.match(said.trimEnd(), toPattern(text.trimEnd()));
@@ -196,6 +199,13 @@ async function follow(page: string, context: TestContext): Promise<void> {
     }
   }
   assert.ok(ran >= 5, `only ${ran} blocks were run`);
+}
+
+/** The scripts up to the next block that needs a gateway or changes what they find. */
+function scriptsFrom(blocks: readonly Block[]): readonly string[] {
+  const end = blocks.findIndex(({ kind }) => kind === "sh" || kind === "console");
+  const reachable = end === -1 ? blocks : blocks.slice(0, end);
+  return reachable.filter(({ kind }) => kind === "js").map(({ text }) => text);
 }
 
 function createReader(context: TestContext) {
@@ -250,12 +260,17 @@ function createReader(context: TestContext) {
       shell.child.stdin?.write(`${here(text)}\necho "${mark}"\n`);
       return (await output).replace(`${mark}\n`, "").replaceAll("\r", "");
     },
-    async script(text: string): Promise<string> {
-      const source = here(text).replace('"portico"', JSON.stringify(pathToFileURL(join(root, "src/index.ts")).href));
-      writeFileSync(join(folder, "snippet.mjs"), source);
+    /** One process runs them in turn, as starting it takes longer than they do, and must end by itself after the last. */
+    async scripts(texts: readonly string[]): Promise<string[]> {
+      const own = JSON.stringify(pathToFileURL(join(root, "src/index.ts")).href);
+      for (const [index, text] of texts.entries()) {
+        writeFileSync(join(folder, `script-${index}.mjs`), here(text).replace('"portico"', own));
+      }
+      const all = texts.map((_, index) => `await import("./script-${index}.mjs");`);
+      writeFileSync(join(folder, "scripts.mjs"), all.join(`\nconsole.log("${mark}");\n`));
       const token = gateway === undefined ? undefined : readFileSync(join(folder, ".portico/token"), "utf8").trim();
       const options = { cwd: folder, env: { ...env, TOKEN: token } };
-      return (await promisify(execFile)(process.execPath, ["snippet.mjs"], options)).stdout;
+      return (await promisify(execFile)(process.execPath, ["scripts.mjs"], options)).stdout.split(`${mark}\n`);
     },
     /** A configuration must pass the command line's check. */
     async check(text: string): Promise<void> {
