@@ -127,16 +127,38 @@ function skipBlanksBefore(text: string, at: number): number {
 }
 
 /** Far more than any model's answer has: a request's tools, echoed, or log probabilities with many alternatives. */
-export const mostInAnswers = { depth: 1_000, containers: 2_000_000, members: Infinity } as const;
+export const mostInAnswers = { depth: 1_000, containers: 2_000_000, members: 3_000_000 } as const;
+/** Beyond so many members they must repeat the same names, as log probabilities do. */
+export const mostOfAnyName = 500_000;
+export const mostNames = 1_000;
 
 /**
- * Whether a model's text has more nesting, or more objects and lists, than an answer may have. To parse 20 MB of
- * brackets takes ten seconds, in which nobody else is served.
+ * Whether a model's text has more nesting, more objects and lists, or more members than an answer may have. To parse 20
+ * MB of brackets takes ten seconds, in which nobody else is served; so do 50 MB of members, if each has another name.
  */
 export function isExcessive(text: string): boolean {
   if (text.length <= mostInAnswers.depth || !/^\s*[[{]/.test(text)) return false;
-  const { depth, containers } = lookThrough(text, mostInAnswers);
-  return depth > mostInAnswers.depth || containers > mostInAnswers.containers;
+  const { depth, containers, members } = lookThrough(text, mostInAnswers);
+  const { depth: mostDepth, containers: mostContainers, members: mostMembers } = mostInAnswers;
+  if (depth > mostDepth || containers > mostContainers || members > mostMembers) return true;
+  return members > mostOfAnyName && hasManyNames(text);
+}
+
+function hasManyNames(text: string): boolean {
+  const names = new Set<string>();
+  for (let at = text.indexOf('"'); at !== -1; at = text.indexOf('"', at + 1)) {
+    const start = at + 1;
+    at = findEndOfString(text, at);
+    if (text.charCodeAt(skipBlanksAfter(text, at + 1)) === colon) names.add(text.slice(start, at));
+    if (names.size > mostNames) return true;
+  }
+  return false;
+}
+
+function skipBlanksAfter(text: string, at: number): number {
+  let after = at;
+  while (text.charCodeAt(after) <= blank) after++;
+  return after;
 }
 
 const blank = 0x20;

@@ -1,7 +1,15 @@
 /** What is known of a JSON text before it is parsed. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addShapes, isExcessive, lookThrough, mostInAnswers, toPartBytes } from "../../src/core/json-shape.ts";
+import {
+  addShapes,
+  isExcessive,
+  lookThrough,
+  mostInAnswers,
+  mostNames,
+  mostOfAnyName,
+  toPartBytes,
+} from "../../src/core/json-shape.ts";
 
 const unlimited = { depth: Infinity, containers: Infinity, members: Infinity };
 
@@ -66,4 +74,15 @@ test("Only JSON that is nested too deeply, or has too many parts, is excessive."
   assert.equal(isExcessive(` ${"[".repeat(depth)}`), false);
   assert.equal(isExcessive(` ${"[".repeat(depth + 1)}`), true);
   assert.equal(isExcessive(`x${"[".repeat(depth + 1)}`), false);
+});
+
+test("Many members are excessive only if they have many different names.", () => {
+  const withNames = (names: number, repeated: number) => {
+    const different = Array.from({ length: names }, (_, index) => `"name ${index}" : ":"`);
+    return `[{${different.join()}}${',{"name 0":":"}'.repeat(repeated)}]`;
+  };
+  assert.equal(isExcessive(withNames(mostNames, mostOfAnyName)), false);
+  assert.equal(isExcessive(withNames(mostNames + 1, mostOfAnyName)), true);
+  assert.equal(isExcessive(withNames(mostNames + 1, 1)), false);
+  assert.equal(isExcessive(`{${":".repeat(mostInAnswers.members + 1)}`), true);
 });

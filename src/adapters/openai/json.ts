@@ -19,7 +19,7 @@ function tooMuch(): GatewayError {
   const { depth, containers } = mostInAnswers;
   return new GatewayError(
     "adapter_protocol",
-    `The upstream's answer is nested deeper than ${depth} levels, or has more than ${containers} objects and lists in it.`,
+    `The upstream's answer is nested deeper than ${depth} levels, or has more than ${containers} objects and lists or too many names in it.`,
     { wireCode: "adapter_answer_too_large" },
   );
 }
