@@ -1,6 +1,7 @@
 /** Tool searches: the caller's are a call and an output like any other; those of a server are its own items. */
 import { describeFound } from "../../core/found.ts";
 import type { Extra, Item, ToolCall, ToolOutput } from "../../core/item.ts";
+import { isExcessive } from "../../core/json-shape.ts";
 import { type Fields, parseObject, readString } from "../fields.ts";
 import { readOther } from "./other.ts";
 import { readBroughtTools, searchName } from "./tools.ts";
@@ -40,7 +41,9 @@ function callersId(item: Fields): string | undefined {
   return readString(item, "execution") === "server" ? undefined : readString(item, "call_id") || undefined;
 }
 
-/** An object, as on the wire; anything else stays as the model wrote it. */
+/** An object, as on the wire; anything else stays as the model or the caller wrote it. */
 function toArguments(written: string): unknown {
-  return written === "" ? {} : (parseObject(written) ?? written);
+  if (written === "") return {};
+  // No limit on a body's JSON has seen what is in its strings.
+  return isExcessive(written) ? written : (parseObject(written) ?? written);
 }

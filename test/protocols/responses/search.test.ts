@@ -124,11 +124,13 @@ test("a search is sent as an item of its own, whose arguments are an object and 
   assert.deepEqual(whole().output, [item]);
 });
 
-test("search arguments that are not an object are sent as the model wrote them", async () => {
+test("search arguments that are not an object, or have too much in them, are sent as the model wrote them", async () => {
+  const deep = `${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`;
   for (const [text, sent] of [
     ["f", "f"],
     ["[1]", "[1]"],
     ["", {}],
+    [deep, deep],
   ] as const) {
     const { whole } = await play([
       [
