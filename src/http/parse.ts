@@ -30,6 +30,11 @@ function startsWithMark(bytes: Buffer): boolean {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 }
 
+/** About how much memory the parts of a text take once it is parsed; what exceeds a limit never is. */
+export function measureParts(text: string, limits: ParseLimits): number {
+  return toPartBytes(lookThrough(text, toMost(limits)));
+}
+
 /** Each takes memory, however short its text; real requests have far fewer. */
 const maxContainers = 1_000_000;
 /** Each has a name, and parsing two million names blocks everybody else for seconds. */
@@ -41,17 +46,21 @@ const maxMembers = 500_000;
  */
 export function checkText(
   text: string,
-  { maxJsonDepth }: ParseLimits,
+  limits: ParseLimits,
   listName?: string,
   before?: JsonShape,
 ): JsonShape & { readonly list?: ListShape | undefined } {
-  const most = { depth: maxJsonDepth, containers: maxContainers, members: maxMembers };
-  const found = lookThrough(text, most, listName);
+  const { maxJsonDepth } = limits;
+  const found = lookThrough(text, toMost(limits), listName);
   const shape = before === undefined ? found : { ...addShapes(before, found), list: found.list };
   if (shape.depth > maxJsonDepth) throw tooDeep(maxJsonDepth);
   if (shape.containers > maxContainers) throw tooMany(maxContainers, "objects and lists");
   if (shape.members > maxMembers) throw tooMany(maxMembers, "members of objects");
   return shape;
+}
+
+function toMost({ maxJsonDepth }: ParseLimits): Omit<JsonShape, "commas"> {
+  return { depth: maxJsonDepth, containers: maxContainers, members: maxMembers };
 }
 
 export function parseJson(text: string): unknown {

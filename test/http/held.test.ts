@@ -250,6 +250,23 @@ suite("memory", () => {
     assert.equal(textOf(await second.answer()), "hi");
   });
 
+  test("a frame, and what is remembered of it, counts with the memory that it takes, however few characters it has", async (context) => {
+    const model = createSlowModel();
+    const address = await createBox(context, model.script, { settings: { tokens } }).listen();
+    const client = await dial(context, address);
+    const own = Array.from({ length: 30_000 }, () => ({}));
+    const input = [{ role: "user", content: "hi", own }];
+    client.create({ generate: false, input });
+    assert.equal((await client.answer()).at(-1)?.type, "response.completed");
+    const remembered = await readHeld(address);
+    assert.ok(remembered > 30_000 * 64, `${remembered} bytes are remembered`);
+    client.create({ input });
+    await model.asked(1);
+    const held = await readHeld(address);
+    assert.ok(held > 2 * 30_000 * 64, `${held} bytes are held`);
+    model.finish();
+  });
+
   test("waiting and running requests of a connection count until it is closed", async (context) => {
     const model = createSlowModel();
     const address = await createBox(context, model.script, { settings: { tokens }, limits }).listen();

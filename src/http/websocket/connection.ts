@@ -5,6 +5,7 @@ import type { WebSocket } from "ws";
 import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Arrival } from "../arrivals.ts";
 import { toHeldBytes } from "../held.ts";
+import { measureParts } from "../parse.ts";
 import type { Terms } from "../terms.ts";
 import {
   findLane,
@@ -154,7 +155,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     if (!writer.isOpen) return;
     const text = isBinary ? "" : String(bytes);
     if (isSteer(text)) return refuseSteer(text);
-    const frame = { text, isBinary, heldBytes: toHeldBytes(text) };
+    const frame = { text, isBinary, heldBytes: toHeldBytes(text) + measureParts(text, limits) };
     try {
       check(frame);
     } catch (thrown) {

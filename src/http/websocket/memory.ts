@@ -1,7 +1,7 @@
 /** What only a connection remembers, for each lane: its last response that is not stored, and its prepared request. */
+import { lookThrough, toPartBytes } from "../../core/json-shape.ts";
 import { noPath, type Path, turnsOf } from "../../core/place/path.ts";
 import type { Memory } from "../../core/place/place.ts";
-import type { PathTurn } from "../../core/store.ts";
 import type { Ask } from "../../core/turn.ts";
 import { type Hold, toHeldBytes } from "../held.ts";
 
@@ -69,14 +69,19 @@ export function createLaneMemories(maxBytes: number, openHold: () => Hold): Lane
 
 function createLaneMemory(maxBytes: number, hold: Hold): LaneMemory {
   let path = noPath;
-  let pathBytes = 0;
+  let pathSize = noSize;
   let prepared: { readonly turnId: string; readonly ask: Ask } | undefined;
 
   function forget(): void {
     path = noPath;
-    pathBytes = 0;
+    pathSize = noSize;
     prepared = undefined;
     hold.take(0);
+  }
+
+  /** The client resends all of it if it is not remembered. */
+  function takeOrForget({ textBytes, partBytes }: Size): void {
+    if (textBytes > maxBytes || !hold.take(textBytes + partBytes)) forget();
   }
 
   function find(turnId: string): Path | undefined {
@@ -94,19 +99,20 @@ function createLaneMemory(maxBytes: number, hold: Hold): LaneMemory {
     keep(grown) {
       const known = grown.tip?.parent === path.tip?.id ? path.length : 0;
       const added = turnsOf(grown).slice(known);
-      pathBytes = (known === 0 ? 0 : pathBytes) + added.reduce((sum, turn) => sum + sizeOf(turn), 0);
+      const sizes = added.map(({ input, output }) => sizeOf([input, output]));
+      pathSize = sizes.reduce(addSizes, known === 0 ? noSize : pathSize);
       path = grown;
       prepared = undefined;
-      // The client resends all of it if it is not remembered.
-      if (pathBytes > maxBytes || !hold.take(pathBytes)) forget();
+      takeOrForget(pathSize);
     },
     prepare(turnId, ask) {
       const whole = complete(ask);
-      const bytes = toHeldBytes(JSON.stringify(whole.items));
-      hold.check(pathBytes + bytes);
+      const size = sizeOf(whole.items);
+      const { textBytes, partBytes } = addSizes(pathSize, size);
+      hold.check(textBytes + partBytes);
       if (whole.previousId === undefined || find(whole.previousId) === undefined) forget();
       prepared = { turnId, ask: whole };
-      if (pathBytes + bytes > maxBytes || !hold.take(pathBytes + bytes)) forget();
+      takeOrForget(addSizes(pathSize, size));
     },
     complete,
     knows: (turnId) => prepared?.turnId === turnId || find(turnId) !== undefined,
@@ -115,6 +121,25 @@ function createLaneMemory(maxBytes: number, hold: Hold): LaneMemory {
   };
 }
 
-function sizeOf({ input, output }: PathTurn): number {
-  return toHeldBytes(JSON.stringify([input, output]));
+/** How much memory something takes: its text, and its parts beside that. */
+interface Size {
+  readonly textBytes: number;
+  readonly partBytes: number;
 }
+
+const noSize: Size = { textBytes: 0, partBytes: 0 };
+
+function addSizes(one: Size, other: Size): Size {
+  return { textBytes: one.textBytes + other.textBytes, partBytes: one.partBytes + other.partBytes };
+}
+
+function sizeOf(items: unknown): Size {
+  const text = JSON.stringify(items);
+  const partBytes = toPartBytes(lookThrough(text, unlimited));
+  return { textBytes: toHeldBytes(text), partBytes: Math.max(0, partBytes - uncountedPartBytes) };
+}
+
+/** Every turn has some parts. */
+const uncountedPartBytes = 1024;
+
+const unlimited = { depth: Infinity, containers: Infinity, members: Infinity };

@@ -30,7 +30,7 @@ export interface TurnConnection {
 export interface Frame {
   readonly text: string;
   readonly isBinary: boolean;
-  /** How much memory the text takes. */
+  /** How much memory the text takes, and what it is parsed into. */
   readonly heldBytes: number;
 }
 
