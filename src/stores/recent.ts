@@ -1,4 +1,5 @@
 /** A bounded cache of turns recently stored or read, so that a thread in use is not read anew for every turn. */
+import { type JsonShape, toPartBytes } from "../core/json-shape.ts";
 import type { Path } from "../core/place/path.ts";
 import type { PathTurn } from "../core/store.ts";
 import { createPaths, type Step } from "./paths.ts";
@@ -17,7 +18,7 @@ export interface Recent {
 /**
  * Whoever changes or deletes a turn in the store must have it forgotten here. The oldest are evicted first, half of the
  * limit at once: finding the oldest for each new turn would cost a quarter of storing it. Each turn takes some memory
- * beside its items; in short turns, that is most of it.
+ * beside its items' characters; in short turns, that is most of it, and in those with thousands of small values too.
  */
 export function createRecent(maxSize = usualSize): Recent {
   let newer = createGeneration();
@@ -36,14 +37,14 @@ export function createRecent(maxSize = usualSize): Recent {
     get,
     path: (turnId) => paths.find(turnId, get),
     add(turn, size) {
-      const held = size + turnSize;
+      const held = Math.max(size + turnSize, sizeOfParts([turn.input, turn.output]));
       if (get(turn.id) !== undefined || turn.status === "running" || held > maxSize) return;
       if (newer.size + held > maxSize / 2) {
         older = newer.size + held > maxSize ? createGeneration() : newer;
         newer = createGeneration();
         paths.clear();
       }
-      newer.turns.set(turn.id, { turn, size });
+      newer.turns.set(turn.id, { turn, size, held });
       newer.size += held;
       paths.grow({ turn, size });
     },
@@ -69,9 +70,35 @@ const usualSize = 32 * 1024 * 1024;
 /** About what a turn takes in memory beside its items' characters: objects, names, entries in the maps. */
 const turnSize = 1_000;
 
+/** What the objects and lists in items take in memory. They are few, but callers and models may add fields of their own. */
+function sizeOfParts(items: unknown): number {
+  const shape = { depth: 0, containers: 0, members: 0, commas: 0 };
+  countParts(items, shape);
+  return toPartBytes(shape);
+}
+
+function countParts(value: unknown, shape: { -readonly [Count in keyof JsonShape]: number }): void {
+  if (typeof value !== "object" || value === null) return;
+  shape.containers += 1;
+  if (Array.isArray(value)) {
+    shape.commas += value.length;
+    for (const entry of value) countParts(entry, shape);
+    return;
+  }
+  for (const entry of Object.values(value)) {
+    shape.members += 1;
+    countParts(entry, shape);
+  }
+}
+
 interface Generation {
-  readonly turns: Map<string, Step>;
+  readonly turns: Map<string, CachedStep>;
   size: number;
+}
+
+interface CachedStep extends Step {
+  /** About what it takes in memory. */
+  readonly held: number;
 }
 
 function createGeneration(): Generation {
@@ -82,6 +109,6 @@ function createGeneration(): Generation {
 function remove(generation: Generation, turnId: string): boolean {
   const step = generation.turns.get(turnId);
   if (step === undefined) return false;
-  generation.size -= step.size + turnSize;
+  generation.size -= step.held;
   return generation.turns.delete(turnId);
 }

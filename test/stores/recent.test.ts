@@ -33,6 +33,17 @@ test("short recent turns stay within their limit too, including the overhead of 
   assert.equal(left.at(-1), turns.at(-1));
 });
 
+test("recent turns with many small values stay within their limit too, however few characters they have", () => {
+  const recent = createRecent(1_000_000);
+  const own = Array.from({ length: 1_000 }, () => ({}));
+  const extra = { dialect: "responses", fields: { own } } as const;
+  const input = [{ type: "message", role: "user", content: "hi", extra }] as const;
+  const turns = Array.from({ length: 100 }, () => makeTurn({ input }));
+  for (const turn of turns) recent.add(turn, JSON.stringify(input).length);
+  const left = turns.filter(({ id }) => recent.get(id) !== undefined);
+  assert.ok(left.length > 0 && left.length <= 1_000_000 / (own.length * 64), `${left.length} turns remain`);
+});
+
 test("recent turns of a session are forgotten together, and other paths remain when none of it was cached", () => {
   const recent = createRecent(100_000);
   const [one, two, three] = [makeTurn({ session: "a" }), makeTurn({ session: "b" }), makeTurn({})];
