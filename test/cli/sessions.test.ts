@@ -71,23 +71,26 @@ test("sessions are listed as a table, newest activity first, or as JSON", async 
   assert.match((await sessions(folder, "list", "--limit", "1", "--after", "conv_bob")).printed, /alice/);
 });
 
-test("a session is printed readably with its branches, and cannot control the terminal", async (context) => {
+test("a session is printed readably with its branches, and can neither control the terminal nor add lines of ours", async (context) => {
   const { folder, file } = makePlace(context);
   const store = openBeside(context, file);
   const [first, second] = await keepThread(store, 2);
   const branch = await keepBelow(store, first!, {
+    model: "a-model)\n\n-- resp_1 (another",
     input: [{ type: "message", role: "user", content: "Why\u001b[2J red?\nAt dusk." }],
     output: [
       { type: "tool-call", kind: "function", callId: "c", name: "look_up", arguments: '{"q":1}' },
       { type: "message", role: "assistant", content: [{ type: "refusal", text: "No." }] },
     ],
   });
+  await store.updateMetadata("alice", first!.session!, { topic: "sky\n\n== A thread" });
   const { code, printed } = await sessions(folder, "show", first!.session!);
   assert.equal(code, 0);
   const [title, about, ...lines] = printed.split("\n");
   assert.equal(title, `Session ${first!.session} of alice`);
   assert.match(about ?? "", /, 3 turns, 2 threads$/);
   assert.deepEqual(lines, [
+    "topic: sky == A thread",
     "",
     `-- ${first!.id} (2026-02-03 04:05:06Z, a-model, 2 branches follow)`,
     "  user: Why is the sky blue?",
@@ -99,7 +102,7 @@ test("a session is printed readably with its branches, and cannot control the te
     "",
     `== A branch, from ${first!.id}`,
     "",
-    `-- ${branch.id} (2026-02-03 04:05:06Z, a-model)`,
+    `-- ${branch.id} (2026-02-03 04:05:06Z, a-model) -- resp_1 (another)`,
     "  user: Why\\x1b[2J red?",
     "    At dusk.",
     '  tool call: look_up {"q":1}',

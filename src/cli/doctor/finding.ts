@@ -1,5 +1,5 @@
 /** The result of one check by the doctor. */
-import { toPlain } from "../sessions/text.ts";
+import { toLine } from "../sessions/text.ts";
 
 export interface Finding {
   readonly level: "ok" | "warning" | "problem";
@@ -23,7 +23,7 @@ export function problem(text: string, remedy?: string): Finding {
 
 /** Its one line. Text from servers in it can neither control the terminal nor pass for a line of ours. */
 export function formatFinding(about: string, { level, text }: Finding): string {
-  return toPlain(`${level.padEnd(7)}  ${about}: ${text.replaceAll(/\s+/g, " ")}`);
+  return `${level.padEnd(7)}  ${toLine(`${about}: ${text}`)}`;
 }
 
 /** Bytes in readable units. */

@@ -3,7 +3,7 @@ import type { SessionSummary } from "../../core/store.ts";
 import { type Command, UsageError } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { withStore } from "./open.ts";
-import { formatTime, toPlain } from "./text.ts";
+import { formatTime, toLine } from "./text.ts";
 import { hintOptions, ownersNote, readHintOption } from "./wanted.ts";
 
 const usualLimit = "50";
@@ -67,11 +67,11 @@ function readLimit(text: string): number {
 function toTable(sessions: readonly SessionSummary[]): string {
   const rows = sessions.map(({ id, owner, turns, createdAt, updatedAt, beginning = "" }) => [
     id,
-    toPlain(owner),
+    toLine(owner),
     String(turns),
     formatTime(createdAt),
     formatTime(updatedAt),
-    toPlain(beginning).slice(0, maxBeginning),
+    toLine(beginning).slice(0, maxBeginning),
   ]);
   const lines = [["ID", "OWNER", "TURNS", "CREATED", "LAST ACTIVITY", "FIRST WORDS"], ...rows];
   const widths = lines[0]?.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0))) ?? [];

@@ -4,7 +4,7 @@ import type { Wanted } from "../../core/wanted.ts";
 import type { Command } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { withStore } from "./open.ts";
-import { count, describeItem, formatTime, toPlain } from "./text.ts";
+import { count, describeItem, formatTime, toLine, toPlain } from "./text.ts";
 import { hintOptions, readWanted, wantedNotes } from "./wanted.ts";
 
 const usage = "sessions show (ID | --user NAME | --hint HINT) [--owner NAME] [--json] [--config FILE]";
@@ -84,15 +84,15 @@ function describeWhole({ wanted, session, turns }: Whole): string {
 
 function describeSession({ id, owner, createdAt, updatedAt, metadata }: SessionRecord, counts: string): string[] {
   return [
-    `Session ${id} of ${toPlain(owner)}`,
+    `Session ${id} of ${toLine(owner)}`,
     `created ${formatTime(createdAt)}, last activity ${formatTime(updatedAt)}, ${counts}`,
-    ...Object.entries(metadata).map(([key, value]) => toPlain(`${key}: ${value}`)),
+    ...Object.entries(metadata).map(([key, value]) => toLine(`${key}: ${value}`)),
   ];
 }
 
 function describeThread({ id, owner }: Wanted, counts: string): string[] {
   return [
-    `${id} of ${toPlain(owner)}, outside of sessions`,
+    `${id} of ${toLine(owner)}, outside of sessions`,
     `with what came before it and everything after it: ${counts}`,
   ];
 }
@@ -104,7 +104,7 @@ function describeTurn(turn: StoredTurn, isTip: boolean, branches: number): reado
     ...(branches > 1 ? [`${branches} branches follow`] : []),
     ...(isTip ? ["the session continues from here"] : []),
   ];
-  const about = [formatTime(turn.createdAt), toPlain(turn.model), ...remarks].join(", ");
+  const about = [formatTime(turn.createdAt), toLine(turn.model), ...remarks].join(", ");
   const said = [...turn.input, ...turn.output].map((item) => {
     const [speaker, text] = describeItem(item);
     return `  ${speaker}: ${toPlain(text).replaceAll("\n", "\n    ")}`;

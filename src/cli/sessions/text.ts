@@ -21,6 +21,11 @@ export function toPlain(text: string): string {
   );
 }
 
+/** The same in one line, so that it cannot pass for a line of ours. */
+export function toLine(text: string): string {
+  return toPlain(text.replaceAll(/\s+/g, " "));
+}
+
 /** Speaker and words. */
 export function describeItem(item: Item): readonly [speaker: string, text: string] {
   switch (item.type) {
