@@ -70,6 +70,66 @@ for (const by of ["nothing", "response", "conversation"] as const) {
   });
 }
 
+/** A conversation with a model that calls `c1` and `c2` when asked to look, also by an output; else it counts its answers. */
+async function startLooking(by: "conversation" | "hint") {
+  let answers = 0;
+  const { adapter, answer, gateway } = open(async function* ({ items }) {
+    const last = items.at(-1);
+    const said = last?.type === "message" ? last.content : last?.type === "tool-output" ? last.output : "";
+    if (said !== "look") return yield [{ type: "text", text: `answer ${(answers += 1)}` }];
+    for (const [index, callId] of ["c1", "c2"].entries()) {
+      yield [
+        { type: "tool-call", index, callId, name: "look" },
+        { type: "tool-arguments", index, text: "{}" },
+      ];
+    }
+  });
+  const { id } = await gateway.conversations.create("ann", {}, { turnId: "resp_0", items: [] });
+  const [at, caller] =
+    by === "hint" ? [{}, { hint: "header:x-session-id:1", hintsAtTalk: true }] : [{ conversationId: id }, {}];
+  /** What the model sees. */
+  return async (...items: readonly Item[]) => {
+    await drain(await answer({ items, ...at }, caller));
+    return adapter.turns.at(-1)!.items.map(toWords);
+  };
+}
+
+const sentAgain = { alone: [], "with their calls": before.slice(1), "with all of their turn": before };
+for (const by of ["conversation", "hint"] as const) {
+  for (const [sent, steps] of Object.entries(sentAgain)) {
+    test(`${by}: outputs that are sent again ${sent} are answered anew, in place of an answer that was lost`, async () => {
+      const tell = await startLooking(by);
+      await tell(user("hello"));
+      await tell(user("look"));
+      const seen = await tell(...steps, output("c1"), output("c2"));
+      assert.deepEqual(await tell(...steps, output("c1"), output("c2")), seen);
+      assert.deepEqual(await tell(...steps, output("c1"), output("c2")), seen);
+      const after = [...seen, ["message", "answer 4"], ["message", "thanks"]];
+      assert.deepEqual(await tell(user("thanks")), after);
+    });
+  }
+
+  test(`${by}: outputs are not sent again if they differ, or come with something new`, async () => {
+    for (const news of [
+      [output("c1"), output("c2", "more")],
+      [output("c1"), output("c2"), user("go on")],
+    ]) {
+      const tell = await startLooking(by);
+      await tell(user("look"));
+      await tell(output("c1"), output("c2"));
+      assert.ok((await tell(...news)).some(([, said]) => said === "answer 1"));
+    }
+  });
+
+  test(`${by}: outputs are not sent again if the model has made calls with the same ids since`, async () => {
+    const tell = await startLooking(by);
+    const outputs = [output("c1", "look"), output("c2", "look")];
+    await tell(user("look"));
+    await tell(...outputs);
+    assert.equal((await tell(...outputs)).length, 9);
+  });
+}
+
 /** What the model sees of a request that shows all of this and continues nothing, or has only a hint. */
 async function seeAlone(items: readonly Item[], hint?: string): Promise<readonly Item[]> {
   const { adapter, answer } = open([[{ type: "text", text: "done" }]]);

@@ -104,11 +104,26 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     texts,
     ask: (_turns, session) => ({ items: [next], rest: { conversationId: session?.id }, hasHint: false }),
   },
+  "the same, outputs given again, that one": {
+    texts: ["one", "CALL"],
+    async ask([, called], session, say) {
+      const rest = { conversationId: session?.id };
+      await say({ items: [output], rest, hasHint: false });
+      return { items: [output], rest, hasHint: false, turn: called };
+    },
+  },
   "hint, only new items, new": { ask: () => ({ items: [next] }) },
   "hint, a history, new": { ask: () => ({ items: [...history, next], base: history }) },
   "hint, only new items, not resent": { texts, ask: () => ({ items: [next] }) },
   "hint, only new items, resent": { texts, ask: () => ({ items: [next] }) },
   "hint, a tool's output first, any": { texts: ["one", "CALL"], ask: () => ({ items: [output] }) },
+  "hint, outputs given again, any": {
+    texts: ["one", "CALL"],
+    async ask([, called], _session, say) {
+      await say({ items: [output] });
+      return { items: [output], turn: called };
+    },
+  },
   "hint, the first question for a title, not resent": {
     texts: ["one"],
     first: [system("You help with code.")],

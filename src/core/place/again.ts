@@ -3,6 +3,7 @@ import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
 import { type Path, talkFrom, turnsOf } from "./path.ts";
 import { isWord, sideOf, toRuns, toSegments, wordsOf } from "./runs.ts";
 import { openCalls, skipReasoning } from "./shown.ts";
+import type { SessionStore } from "../store.ts";
 
 /**
  * The new items of a caller that shows no history: it may repeat a question that was answered without a word, since it
@@ -82,6 +83,34 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
 /** It belongs to what follows it. */
 function standsBefore({ type }: Item): boolean {
   return type === "reasoning" || type === "compaction";
+}
+
+/**
+ * The path that a caller continues. One that only gives the outputs of the newest turn again has not got its answer:
+ * they are answered anew, in place of that turn. Said again, a question may be meant; a call is answered once.
+ */
+export async function withoutLostAnswer(
+  store: Pick<SessionStore, "readPath">,
+  items: readonly Item[],
+  path: Path,
+): Promise<Path> {
+  const sent = exchangeIds(items, "tools");
+  const newest = path.tip;
+  if (newest === undefined || sent.size === 0) return path;
+  const given = exchangeIds(newest.input, "tools");
+  // The model may have used their ids again.
+  if (given.size === 0 || !given.isSubsetOf(sent) || !sent.isDisjointFrom(openCalls(newest.output))) return path;
+  const called = turnsOf(path).at(-2);
+  const before = called === undefined ? undefined : await store.readPath(called.id);
+  // It may just have been deleted.
+  if (before === undefined || before.tip?.id !== called?.id) return path;
+  const again = withoutRepeat(items, before);
+  const isSame = given.isSupersetOf(exchangeIds(again, "tools")) && canonOf(again) === canonOf(newest.input);
+  return isSame ? before : path;
+}
+
+function canonOf(items: readonly Item[]): string {
+  return JSON.stringify(toRuns(items).map(({ side, canon }) => [side, canon]));
 }
 
 /** System messages already in the path. */

@@ -1,4 +1,5 @@
 /** Finds the thread that ends with what a caller shows: the next step of its newest turn, or the end of a longer history. */
+import { withoutLostAnswer } from "./again.ts";
 import type { Chain } from "./chain.ts";
 import { exchangeIds, exchangeOf, type Item } from "../item.ts";
 import { joinCalls } from "./joined-calls.ts";
@@ -25,7 +26,7 @@ import {
  */
 export async function matchStep(store: SessionStore, session: Session, shown: Shown): Promise<Match | undefined> {
   if (session.resends || session.tip === undefined || !isStep(shown)) return undefined;
-  const path = await store.readPath(session.tip);
+  const path = await withoutLostAnswer(store, shown.items, await store.readPath(session.tip));
   if (!namesCall(shown, path) || !hasBeginning(path, shown)) return undefined;
   const step = joinCalls(shown, path);
   if (differsInWording(step, path)) return undefined;

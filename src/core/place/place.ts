@@ -10,11 +10,13 @@
  * | names a response                      | that one's  | continued | that turn   | none        | branch            |
  * | names a response                      | none        | continued | that turn   | none        | -                 |
  * | names a conversation                  | that one    | continued | newest turn | none        | refuse            |
+ * | the same, outputs given again         | that one    | continued | that turn   | none        | refuse            |
  * | hint, only new items                  | new         | new       | none        | none        | branch            |
  * | hint, a history                       | new         | new       | none        | the history | branch            |
  * | hint, only new items                  | not resent  | continued | newest turn | none        | branch-if-resends |
  * | hint, only new items                  | resent      | new       | none        | none        | branch            |
  * | hint, a tool's output first           | any         | continued | newest turn | none        | branch-if-resends |
+ * | hint, outputs given again             | any         | continued | that turn   | none        | branch-if-resends |
  * | hint, the first question for a title  | not resent  | new       | none        | none        | branch            |
  * | hint, the steps of the newest turn    | not resent  | matched   | newest turn | none        | branch            |
  * | hint, all up to the end of a thread   | any         | matched   | that turn   | none        | branch            |
@@ -25,7 +27,7 @@
  * | names nothing, but is to be stored    | none        | new       | none        | none        | -                 |
  * | names nothing                         | none        | stateless | none        | none        | -                 |
  */
-import { withoutRepeat } from "./again.ts";
+import { withoutLostAnswer, withoutRepeat } from "./again.ts";
 import { talkOf } from "./context.ts";
 import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
@@ -181,12 +183,13 @@ async function continueConversation(search: PlaceSearch, conversationId: string)
   const found = await findConversation(store, owner, conversationId);
   const isFree = await enterLine(search, conversationId);
   let session = isFree ? found : await findConversation(store, owner, conversationId);
-  let path = await readThread(store, session);
-  if (path.tip?.id !== session.tip) {
+  let thread = await readThread(store, session);
+  if (thread.tip?.id !== session.tip) {
     // It, or its newest turn, was deleted just now.
     session = await findConversation(store, owner, conversationId);
-    path = await readThread(store, session);
+    thread = await readThread(store, session);
   }
+  const path = await withoutLostAnswer(store, search.ask.items, thread);
   const move = { id: session.id, expectedTip: session.tip, otherwise: "refuse", resends: false } as const;
   const input = withoutRepeat(search.ask.items, path);
   return { history: "continued", path, base: [], input, session, move, by: "conversation" };

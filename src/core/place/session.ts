@@ -1,6 +1,6 @@
 /** Finds the session that a hint names, or begins it, and takes its thread's turn. */
 import type { Item } from "../item.ts";
-import { withoutKnown } from "./again.ts";
+import { withoutKnown, withoutLostAnswer } from "./again.ts";
 import { type Match, matchHistory } from "./match.ts";
 import { noPath, readThread } from "./path.ts";
 import type { Place, PlaceSearch, Requester } from "./place.ts";
@@ -80,11 +80,12 @@ async function takeTurn(search: SessionSearch, known: Session, behind: string | 
   // It was deleted while the request waited, so its line means nothing now.
   if (session?.id !== known.id) return searchAgain(search);
   if (!continuesTip(search, session)) return placeByHistory(search, session);
-  const path = await readThread(store, session);
+  const thread = await readThread(store, session);
   // It or its newest turn may just have been deleted.
-  const isMoved = path.tip?.id !== session.tip && (await store.findSession(owner, hint))?.tip !== session.tip;
+  const isMoved = thread.tip?.id !== session.tip && (await store.findSession(owner, hint))?.tip !== session.tip;
   if (isMoved) return searchAgain(search);
-  if (restartsConversation(path, ask.items)) return beginThread(shown, session, hint, isConversation(ask, path));
+  if (restartsConversation(thread, ask.items)) return beginThread(shown, session, hint, isConversation(ask, thread));
+  const path = await withoutLostAnswer(store, ask.items, thread);
   // Callers that show their history do not wait; the first may come while this turn runs.
   const otherwise = "branch-if-resends";
   const move = { id: session.id, hint, expectedTip: session.tip, otherwise, resends: false } as const;
