@@ -130,6 +130,18 @@ for (const by of ["conversation", "hint"] as const) {
   });
 }
 
+test("conversation: a question that led to calls may be asked again if that was lost, but nothing else may be asked", async () => {
+  for (const earlier of [[], [user("hello")]]) {
+    const tell = await startLooking("conversation");
+    for (const item of earlier) await tell(item);
+    const seen = await tell(user("look"));
+    assert.deepEqual(await tell(user("look")), seen);
+    await assert.rejects(tell(user("look"), user("now")), { code: "tool_call_mismatch" });
+    const after = [...seen, ["tool-call", ""], ["tool-call", ""], ["tool-output", "seen"], ["tool-output", "seen"]];
+    assert.deepEqual(await tell(output("c1"), output("c2")), after);
+  }
+});
+
 /** What the model sees of a request that shows all of this and continues nothing, or has only a hint. */
 async function seeAlone(items: readonly Item[], hint?: string): Promise<readonly Item[]> {
   const { adapter, answer } = open([[{ type: "text", text: "done" }]]);

@@ -112,6 +112,15 @@ const scenarios: Readonly<Record<string, Scenario>> = {
       return { items: [output], rest, hasHint: false, turn: called };
     },
   },
+  "the same, what led to calls again, that one": {
+    texts: ["one", "CALL"],
+    ask: ([first], session) => ({
+      items: [user("CALL")],
+      rest: { conversationId: session?.id },
+      hasHint: false,
+      turn: first,
+    }),
+  },
   "hint, only new items, new": { ask: () => ({ items: [next] }) },
   "hint, a history, new": { ask: () => ({ items: [...history, next], base: history }) },
   "hint, only new items, not resent": { texts, ask: () => ({ items: [next] }) },

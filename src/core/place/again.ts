@@ -1,6 +1,6 @@
 /** Leaves out what a caller resends, beside what is new, of a path that it continues. */
 import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
-import { type Path, talkFrom, turnsOf } from "./path.ts";
+import { noPath, type Path, talkFrom, turnsOf } from "./path.ts";
 import { isWord, sideOf, toRuns, toSegments, wordsOf } from "./runs.ts";
 import { openCalls, skipReasoning } from "./shown.ts";
 import type { SessionStore } from "../store.ts";
@@ -86,24 +86,28 @@ function standsBefore({ type }: Item): boolean {
 }
 
 /**
- * The path that a caller continues. One that only gives the outputs of the newest turn again has not got its answer:
- * they are answered anew, in place of that turn. Said again, a question may be meant; a call is answered once.
+ * The path that a caller continues. One that only sends again what the newest turn was given has not got its answer, if
+ * it cannot mean anything else: it is answered anew, in place of that turn. A question may be meant when it is asked
+ * again; but an output is given once, and nothing but an output may follow a call that `needsOutputs`.
  */
 export async function withoutLostAnswer(
   store: Pick<SessionStore, "readPath">,
   items: readonly Item[],
   path: Path,
+  needsOutputs = false,
 ): Promise<Path> {
-  const sent = exchangeIds(items, "tools");
   const newest = path.tip;
-  if (newest === undefined || sent.size === 0) return path;
+  if (newest === undefined) return path;
+  const sent = exchangeIds(items, "tools");
   const given = exchangeIds(newest.input, "tools");
-  // The model may have used their ids again.
-  if (given.size === 0 || !given.isSubsetOf(sent) || !sent.isDisjointFrom(openCalls(newest.output))) return path;
-  const called = turnsOf(path).at(-2);
-  const before = called === undefined ? undefined : await store.readPath(called.id);
+  const open = openCalls(newest.output);
+  const isMeant = sent.size === 0 ? open.size === 0 || !needsOutputs : given.size === 0;
+  // The model may have used the ids of earlier calls again.
+  if (isMeant || !given.isSubsetOf(sent) || !sent.isDisjointFrom(open)) return path;
+  const previous = turnsOf(path).at(-2);
+  const before = previous === undefined ? noPath : await store.readPath(previous.id);
   // It may just have been deleted.
-  if (before === undefined || before.tip?.id !== called?.id) return path;
+  if (before.tip?.id !== previous?.id) return path;
   const again = withoutRepeat(items, before);
   const isSame = given.isSupersetOf(exchangeIds(again, "tools")) && canonOf(again) === canonOf(newest.input);
   return isSame ? before : path;

@@ -11,6 +11,7 @@
  * | names a response                      | none        | continued | that turn   | none        | -                 |
  * | names a conversation                  | that one    | continued | newest turn | none        | refuse            |
  * | the same, outputs given again         | that one    | continued | that turn   | none        | refuse            |
+ * | the same, what led to calls again     | that one    | continued | that turn   | none        | refuse            |
  * | hint, only new items                  | new         | new       | none        | none        | branch            |
  * | hint, a history                       | new         | new       | none        | the history | branch            |
  * | hint, only new items                  | not resent  | continued | newest turn | none        | branch-if-resends |
@@ -189,7 +190,7 @@ async function continueConversation(search: PlaceSearch, conversationId: string)
     session = await findConversation(store, owner, conversationId);
     thread = await readThread(store, session);
   }
-  const path = await withoutLostAnswer(store, search.ask.items, thread);
+  const path = await withoutLostAnswer(store, search.ask.items, thread, search.ask.needsOutputs ?? true);
   const move = { id: session.id, expectedTip: session.tip, otherwise: "refuse", resends: false } as const;
   const input = withoutRepeat(search.ask.items, path);
   return { history: "continued", path, base: [], input, session, move, by: "conversation" };
