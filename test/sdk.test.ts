@@ -276,3 +276,33 @@ test("an upstream that refuses the gateway's key is reported as the gateway's fa
     },
   );
 });
+
+test("a client that sends keys is answered once if an answer is lost and it retries by itself", async (context) => {
+  const { address } = await startGateway(context, { adapters: { echo: { type: "echo" } } });
+  for (const [Client, items] of [
+    [OpenAI, 5],
+    [KeyedOpenAI, 3],
+  ] as const) {
+    let isLost = false;
+    const client = new Client({
+      baseURL: `${address}/v1`,
+      apiKey: token,
+      defaultHeaders: { "X-Session-Id": Client.name },
+      async fetch(url, options) {
+        const answer = await fetch(url, options);
+        if (isLost) return answer;
+        isLost = true;
+        await answer.text();
+        // The client does not wait before it retries.
+        return new Response("lost", { status: 502, headers: { "retry-after-ms": "0" } });
+      },
+    });
+    const ask = (input: string) => client.responses.create({ model, input }).withResponse();
+    assert.equal((await ask("one")).data.output_text, "one");
+    assert.equal((await ask("two")).response.headers.get("x-portico-context"), `${items} items`);
+  }
+});
+
+class KeyedOpenAI extends OpenAI {
+  override idempotencyHeader = "Idempotency-Key";
+}
