@@ -166,6 +166,35 @@ test("one exchange is enough in a session that is a single conversation", async 
   assert.equal((await say([...talk("two", "three"), user("four")])).seen.length, 7);
 });
 
+for (const [kind, by] of Object.entries({
+  "a header": { hint: "header:x-session-id:kitchen", hintsAtTalk: true },
+  "a `user`": { hint: "user:u" },
+})) {
+  test(`${kind}: a client whose first question was answered again sees no more of the first answer once it shows its history`, async () => {
+    let answers = 0;
+    const { adapter, answer } = open(async function* () {
+      yield [{ type: "text", text: `${(answers += 1)}` }];
+    });
+    const say = async (...items: readonly Item[]) => {
+      const { about, events } = await answer({ items, keep: "in-session" }, by);
+      await Array.fromAsync(events);
+      return [about.history, adapter.turns.at(-1)!.items];
+    };
+    for (const text of ["hi", "hi", "hi"]) await say(user(text));
+    const shown = [user("hi"), assistant("3"), user("who?")];
+    assert.deepEqual(await say(...shown), ["foreign", shown]);
+    const later = [...shown, assistant("4"), user("what?")];
+    assert.deepEqual(await say(...later), ["matched", later]);
+  });
+}
+
+test("a client that shows the end of a thread gets all of it, even if the end begins with its first question", async () => {
+  const say = createScene({ hint: "header:x-session-id:kitchen", hintsAtTalk: true });
+  for (const text of ["go on", "why?", "go on", "and then?"]) await say([user(text)]);
+  const { seen } = await say([...talk("go on", "and then?"), user("stop")]);
+  assert.deepEqual(seen, [...talk("go on", "why?", "go on", "and then?"), user("stop")]);
+});
+
 test("one exchange is not enough when the session has several conversations", async () => {
   const say = createScene();
   await say([user("one")]);

@@ -4,9 +4,9 @@ import type { Chain } from "./chain.ts";
 import { exchangeIds, exchangeOf, type Item } from "../item.ts";
 import { joinCalls } from "./joined-calls.ts";
 import type { History } from "../ports.ts";
-import type { Session, SessionStore, Twin } from "../store.ts";
+import type { PathTurn, Session, SessionStore, Twin } from "../store.ts";
 import type { Match, CallerHabits } from "./match.ts";
-import { type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
+import { itemsOf, type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
 import { canonOfExchange, isBlank, isWord, type Run, sideOf, toRuns, toSegments } from "./runs.ts";
 import {
   divide,
@@ -101,7 +101,9 @@ export async function matchTail(
   const read = await Promise.all(
     candidates.map(async ({ id, hasChildren }) => ({ hasChildren, path: await store.readPath(id) })),
   );
-  const alike = read.filter(({ path }) => endsAlike(path, history, showAll) && hasBeginning(path, shown));
+  const alike = read.filter(
+    ({ path }) => endsAlike(path, history, showAll) && hasBeginning(path, shown) && !beginsAnew(path, history),
+  );
   const called = session.resends ? [] : alike.filter(({ path }) => namesCall(shown, path));
   const exchanges = history.filter((run) => run.side === "model").length;
   const isSure = called.length > 0 || exchanges >= sureExchanges || (await hasOneThread(store, session, isOneTalk));
@@ -156,6 +158,27 @@ function endsAlike(path: Path, shown: readonly Run[], showsAll: boolean): boolea
     if (side !== theirs?.side) return false;
     return canon === theirs.canon || (index === 0 && inAnyOrder(canon) === inAnyOrder(theirs.canon));
   });
+}
+
+/**
+ * All that the path has before what is shown are other answers to its first question, which was asked again: the caller
+ * shows everything from there on, since it has not got the first answer, or has dropped it.
+ */
+function beginsAnew(path: Path, history: readonly Run[]): boolean {
+  const [question] = history;
+  const root = rootOf(path);
+  // Most threads begin differently, and may be long.
+  if (question?.side !== "caller" || root === undefined || questionOf(root) !== question.canon) return false;
+  const turns = turnsOf(path);
+  // Turns without a question are steps of the one before.
+  const next = turns.findIndex((turn) => (questionOf(turn) ?? question.canon) !== question.canon);
+  const again = turns.slice(0, next === -1 ? turns.length : next);
+  const last = again.findLastIndex((turn) => questionOf(turn) !== undefined);
+  return last > 0 && toRuns(itemsOf(turns.slice(last))).length === history.length;
+}
+
+function questionOf({ input }: PathTurn): string | undefined {
+  return toRuns(input).find(({ side }) => side === "caller")?.canon;
 }
 
 /**
