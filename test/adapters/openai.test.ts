@@ -340,6 +340,8 @@ test("a rate limit keeps its Retry-After, in seconds, as a date or in millisecon
   assert.equal((await limited("7")).retryAfterSeconds, 7);
   const soon = (await limited(new Date(Date.now() + 30_000).toUTCString())).retryAfterSeconds!;
   assert.ok(soon >= 28 && soon <= 30, `${soon}`);
+  const elsewhere = { date: "Wed, 01 Jan 2070 00:00:00 GMT" };
+  assert.equal((await limited("Wed, 01 Jan 2070 00:00:20 GMT", elsewhere)).retryAfterSeconds, 20);
   assert.equal((await limited("soon")).retryAfterSeconds, undefined);
   assert.equal((await limited("soon", { "retry-after-ms": "4200" })).retryAfterSeconds, 5);
   assert.equal((await limited("7", { "retry-after-ms": "4200" })).retryAfterSeconds, 7);

@@ -61,6 +61,7 @@ function toAnsweredFailure(thrown: Error & JsonObject, status: number, scrub: Sc
       body: text,
       retryAfter: textAt(headers, "retry-after"),
       retryAfterMs: textAt(headers, "retry-after-ms"),
+      date: textAt(headers, "date"),
       cause: new Error(`The upstream answered ${status}: ${excerpt(text, 500, scrub)}`),
     },
     scrub,

@@ -17,6 +17,8 @@ export interface Refusal {
   /** These two headers; some servers send only the second, in milliseconds. */
   readonly retryAfter?: string | undefined;
   readonly retryAfterMs?: string | undefined;
+  /** What time it is there. */
+  readonly date?: string | undefined;
   /** What came with an error status; absent if an answer that began well reported the error. */
   readonly body?: string | undefined;
   readonly cause?: unknown;
@@ -244,8 +246,9 @@ function isRedirect(status: number | undefined): boolean {
 }
 
 /** Seconds from now: a number, a date, or the other header's milliseconds. */
-function readRetryAfter({ retryAfter = "", retryAfterMs = "" }: Refusal, now: number): number | undefined {
-  const untilDate = (Date.parse(retryAfter) - now) / 1000;
+function readRetryAfter({ retryAfter = "", retryAfterMs = "", date = "" }: Refusal, now: number): number | undefined {
+  // A date goes by the clock of the server that sent it.
+  const untilDate = (Date.parse(retryAfter) - (Date.parse(date) || now)) / 1000;
   const wait = [readNumber(retryAfter), untilDate, readNumber(retryAfterMs) / 1000].find(Number.isFinite);
   return wait === undefined ? undefined : toWholeSeconds(Math.max(0, wait));
 }

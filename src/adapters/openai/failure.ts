@@ -16,6 +16,7 @@ export async function toRefusal(response: UpstreamResponse, scrub: Scrub): Promi
       body: text,
       retryAfter: headerOf(response, "retry-after"),
       retryAfterMs: headerOf(response, "retry-after-ms"),
+      date: headerOf(response, "date"),
       cause: toCause(status, headerOf(response, "location"), text, scrub),
     },
     scrub,
