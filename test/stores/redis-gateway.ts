@@ -25,8 +25,11 @@ export function describeGateway(server: () => RedisServer): void {
       const told = ["session", "history", "context"].map((name) => answer.headers.get(`x-portico-${name}`));
       return { session: told[0], history: told[1], context: told[2] };
     };
-    const countScripts = async () =>
-      Number(/cmdstat_evalsha:calls=(\d+)/.exec(await server().ask("INFO", "commandstats"))?.[1]);
+    const countScripts = async () => {
+      // A session is released after its answer was sent.
+      while (!(await server().ask("KEYS", "*:held:*")).startsWith("*0")) await wait(5);
+      return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await server().ask("INFO", "commandstats"))?.[1]);
+    };
     const first = await startGateway(context, settings);
     const one = await ask(first.address, "/v1/chat/completions", { messages: [{ role: "user", content: "One." }] });
     const before = await countScripts();
