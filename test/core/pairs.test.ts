@@ -94,16 +94,22 @@ async function startLooking(by: "conversation" | "hint") {
   };
 }
 
-const sentAgain = { alone: [], "with their calls": before.slice(1), "with all of their turn": before };
+const outputs = [output("c1"), output("c2")];
+const sentAgain = {
+  alone: outputs,
+  "with their calls": [...before.slice(1), ...outputs],
+  "each after its call": [call("c1"), output("c1"), call("c2"), output("c2")],
+  "with all of their turn": [...before, ...outputs],
+};
 for (const by of ["conversation", "hint"] as const) {
-  for (const [sent, steps] of Object.entries(sentAgain)) {
+  for (const [sent, items] of Object.entries(sentAgain)) {
     test(`${by}: outputs that are sent again ${sent} are answered anew, in place of an answer that was lost`, async () => {
       const tell = await startLooking(by);
       await tell(user("hello"));
       await tell(user("look"));
-      const seen = await tell(...steps, output("c1"), output("c2"));
-      assert.deepEqual(await tell(...steps, output("c1"), output("c2")), seen);
-      assert.deepEqual(await tell(...steps, output("c1"), output("c2")), seen);
+      const seen = await tell(...items);
+      assert.deepEqual(await tell(...items), seen);
+      assert.deepEqual(await tell(...items), seen);
       const after = [...seen, ["message", "answer 4"], ["message", "thanks"]];
       assert.deepEqual(await tell(user("thanks")), after);
     });

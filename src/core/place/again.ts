@@ -85,6 +85,12 @@ function standsBefore({ type }: Item): boolean {
   return type === "reasoning" || type === "compaction";
 }
 
+interface Resending {
+  readonly needsOutputs?: boolean;
+  /** What would be new after the turn before. */
+  readonly inputAfter?: (before: Path) => readonly Item[] | undefined;
+}
+
 /**
  * The path that a caller continues. One that only sends again what the newest turn was given has not got its answer, if
  * it cannot mean anything else: it is answered anew, in place of that turn. A question may be meant when it is asked
@@ -94,7 +100,7 @@ export async function withoutLostAnswer(
   store: Pick<SessionStore, "readPath">,
   items: readonly Item[],
   path: Path,
-  needsOutputs = false,
+  { needsOutputs = false, inputAfter = (before) => withoutRepeat(items, before) }: Resending = {},
 ): Promise<Path> {
   const newest = path.tip;
   if (newest === undefined) return path;
@@ -108,9 +114,9 @@ export async function withoutLostAnswer(
   const before = previous === undefined ? noPath : await store.readPath(previous.id);
   // It may just have been deleted.
   if (before.tip?.id !== previous?.id) return path;
-  const again = withoutRepeat(items, before);
-  const isSame = given.isSupersetOf(exchangeIds(again, "tools")) && canonOf(again) === canonOf(newest.input);
-  return isSame ? before : path;
+  const again = inputAfter(before);
+  if (again === undefined || !given.isSupersetOf(exchangeIds(again, "tools"))) return path;
+  return canonOf(again) === canonOf(newest.input) ? before : path;
 }
 
 function canonOf(items: readonly Item[]): string {

@@ -26,7 +26,12 @@ import {
  */
 export async function matchStep(store: SessionStore, session: Session, shown: Shown): Promise<Match | undefined> {
   if (session.resends || session.tip === undefined || !isStep(shown)) return undefined;
-  const path = await withoutLostAnswer(store, shown.items, await store.readPath(session.tip));
+  const thread = await store.readPath(session.tip);
+  const inputAfter = (path: Path) => stepAfter(path, shown)?.input;
+  return stepAfter(await withoutLostAnswer(store, shown.items, thread, { inputAfter }), shown);
+}
+
+function stepAfter(path: Path, shown: Shown): Match | undefined {
   if (!namesCall(shown, path) || !hasBeginning(path, shown)) return undefined;
   const step = joinCalls(shown, path);
   if (differsInWording(step, path)) return undefined;

@@ -190,9 +190,10 @@ async function continueConversation(search: PlaceSearch, conversationId: string)
     session = await findConversation(store, owner, conversationId);
     thread = await readThread(store, session);
   }
-  const path = await withoutLostAnswer(store, search.ask.items, thread, search.ask.needsOutputs ?? true);
+  const { items, needsOutputs = true } = search.ask;
+  const path = await withoutLostAnswer(store, items, thread, { needsOutputs });
   const move = { id: session.id, expectedTip: session.tip, otherwise: "refuse", resends: false } as const;
-  const input = withoutRepeat(search.ask.items, path);
+  const input = withoutRepeat(items, path);
   return { history: "continued", path, base: [], input, session, move, by: "conversation" };
 }
 
