@@ -70,12 +70,16 @@ for (const by of ["nothing", "response", "conversation"] as const) {
   });
 }
 
-/** A conversation with a model that calls `c1` and `c2` when asked to look, also by an output; else it counts its answers. */
+/**
+ * A conversation with a model that calls `c1` and `c2` when asked to look, also by an output, and wants an approval when
+ * asked to act; else it counts its answers.
+ */
 async function startLooking(by: "conversation" | "hint") {
   let answers = 0;
   const { adapter, answer, gateway } = open(async function* ({ items }) {
     const last = items.at(-1);
     const said = last?.type === "message" ? last.content : last?.type === "tool-output" ? last.output : "";
+    if (said === "act") return yield [{ type: "other", ...approvalRequest }];
     if (said !== "look") return yield [{ type: "text", text: `answer ${(answers += 1)}` }];
     for (const [index, callId] of ["c1", "c2"].entries()) {
       yield [
@@ -93,6 +97,11 @@ async function startLooking(by: "conversation" | "hint") {
     return adapter.turns.at(-1)!.items.map(toWords);
   };
 }
+
+const approvalRequest = {
+  extra: { dialect: "responses", fields: { type: "mcp_approval_request", id: "r1" } },
+  exchange: { side: "model", id: "r1" },
+} as const;
 
 const outputs = [output("c1"), output("c2")];
 const sentAgain = {
@@ -146,6 +155,16 @@ test("conversation: a question that led to calls may be asked again if that was 
     const after = [...seen, ["tool-call", ""], ["tool-call", ""], ["tool-output", "seen"], ["tool-output", "seen"]];
     assert.deepEqual(await tell(output("c1"), output("c2")), after);
   }
+});
+
+test("conversation: a question that led to a request for approval may be meant when it is asked again", async () => {
+  const tell = await startLooking("conversation");
+  await tell(user("act"));
+  assert.deepEqual(await tell(user("act")), [
+    ["message", "act"],
+    ["other", ""],
+    ["message", "act"],
+  ]);
 });
 
 /** What the model sees of a request that shows all of this and continues nothing, or has only a hint. */

@@ -107,7 +107,9 @@ export async function withoutLostAnswer(
   const sent = exchangeIds(items, "tools");
   const given = exchangeIds(newest.input, "tools");
   const open = openCalls(newest.output);
-  const isMeant = sent.size === 0 ? open.size === 0 || !needsOutputs : given.size === 0;
+  // Anything may follow what only its dialect knows, such as a request for approval.
+  const isCall = (item: Item) => item.type === "tool-call" && open.has(item.callId);
+  const isMeant = sent.size === 0 ? !needsOutputs || !newest.output.some(isCall) : given.size === 0;
   // The model may have used the ids of earlier calls again.
   if (isMeant || !given.isSubsetOf(sent) || !sent.isDisjointFrom(open)) return path;
   const previous = turnsOf(path).at(-2);
