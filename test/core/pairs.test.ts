@@ -167,6 +167,15 @@ test("conversation: a question that led to a request for approval may be meant w
   ]);
 });
 
+test("conversation: outputs that were added to it stay where they are, even if they are sent again", async () => {
+  const { answer, gateway } = open([[{ type: "text", text: "done" }]]);
+  const { id } = await gateway.conversations.create("ann", {}, { turnId: "resp_0", items: before });
+  await gateway.conversations.append("ann", id, { turnId: "resp_1", items: outputs }, new AbortController().signal);
+  const added = await gateway.conversations.places("ann", id);
+  await drain(await answer({ items: outputs, conversationId: id }));
+  assert.deepEqual((await gateway.conversations.places("ann", id)).slice(0, added.length), added);
+});
+
 /** What the model sees of a request that shows all of this and continues nothing, or has only a hint. */
 async function seeAlone(items: readonly Item[], hint?: string): Promise<readonly Item[]> {
   const { adapter, answer } = open([[{ type: "text", text: "done" }]]);

@@ -103,7 +103,8 @@ export async function withoutLostAnswer(
   { needsOutputs = false, inputAfter = (before) => withoutRepeat(items, before) }: Resending = {},
 ): Promise<Path> {
   const newest = path.tip;
-  if (newest === undefined) return path;
+  // What was added to a conversation has no answer.
+  if (newest === undefined || newest.status === "shown") return path;
   const sent = exchangeIds(items, "tools");
   const given = exchangeIds(newest.input, "tools");
   const open = openCalls(newest.output);
