@@ -8,6 +8,7 @@ import { worked } from "../worked.ts";
 import { drain, open } from "./asking.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
+const developer = (content: string): Item => ({ type: "message", role: "developer", content });
 const call = (callId: string): Item => {
   return { type: "tool-call", kind: "function", callId, name: "look", arguments: "{}" };
 };
@@ -151,7 +152,12 @@ test("conversation: a question that led to calls may be asked again if that was 
     for (const item of earlier) await tell(item);
     const seen = await tell(user("look"));
     assert.deepEqual(await tell(user("look")), seen);
-    await assert.rejects(tell(user("look"), user("now")), { code: "tool_call_mismatch" });
+    for (const other of [
+      [user("look"), user("now")],
+      [developer("Be brief."), user("look")],
+    ]) {
+      await assert.rejects(tell(...other), { code: "tool_call_mismatch" });
+    }
     const after = [...seen, ["tool-call", ""], ["tool-call", ""], ["tool-output", "seen"], ["tool-output", "seen"]];
     assert.deepEqual(await tell(output("c1"), output("c2")), after);
   }

@@ -3,6 +3,7 @@ import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
 import { noPath, type Path, talkFrom, turnsOf } from "./path.ts";
 import { isWord, sideOf, toRuns, toSegments, wordsOf } from "./runs.ts";
 import { openCalls, skipReasoning } from "./shown.ts";
+import { isSameSteering } from "./steering.ts";
 import type { SessionStore } from "../store.ts";
 
 /**
@@ -119,6 +120,8 @@ export async function withoutLostAnswer(
   if (before.tip?.id !== previous?.id) return path;
   const again = inputAfter(before);
   if (again === undefined || !given.isSupersetOf(exchangeIds(again, "tools"))) return path;
+  // In a conversation, system messages are items like any other: none may get lost.
+  if (needsOutputs && !isSameSteering(again.filter(isSteering), newest.input.filter(isSteering))) return path;
   return canonOf(again) === canonOf(newest.input) ? before : path;
 }
 
