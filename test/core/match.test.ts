@@ -195,6 +195,13 @@ test("a client that shows the end of a thread gets all of it, even if the end be
   assert.deepEqual(seen, [...talk("go on", "why?", "go on", "and then?"), user("stop")]);
 });
 
+test("so does one that showed the beginning of the thread when the session was new", async () => {
+  const say = createScene({ hint: "header:x-session-id:kitchen", hintsAtTalk: true });
+  await say([...talk("go on", "why?"), user("go on")]);
+  const { seen } = await say([...talk("go on"), user("stop")]);
+  assert.deepEqual(seen, [...talk("go on", "why?", "go on"), user("stop")]);
+});
+
 test("one exchange is not enough when the session has several conversations", async () => {
   const say = createScene();
   await say([user("one")]);

@@ -4,7 +4,7 @@ import type { Chain } from "./chain.ts";
 import { exchangeIds, exchangeOf, type Item } from "../item.ts";
 import { joinCalls } from "./joined-calls.ts";
 import type { History } from "../ports.ts";
-import type { PathTurn, Session, SessionStore, Twin } from "../store.ts";
+import type { Session, SessionStore, Twin } from "../store.ts";
 import type { Match, CallerHabits } from "./match.ts";
 import { itemsOf, type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
 import { canonOfExchange, isBlank, isWord, type Run, sideOf, toRuns, toSegments } from "./runs.ts";
@@ -173,17 +173,13 @@ function beginsAnew(path: Path, history: readonly Run[]): boolean {
   const [question] = history;
   const root = rootOf(path);
   // Most threads begin differently, and may be long.
-  if (question?.side !== "caller" || root === undefined || questionOf(root) !== question.canon) return false;
+  if (question?.side !== "caller" || root === undefined || questionsOf(root.input)[0] !== question.canon) return false;
   const turns = turnsOf(path);
-  // Turns without a question are steps of the one before.
-  const next = turns.findIndex((turn) => (questionOf(turn) ?? question.canon) !== question.canon);
+  // Turns without a question are steps of the one before; one that was shown may have several.
+  const next = turns.findIndex(({ input }) => questionsOf(input).some((asked) => asked !== question.canon));
   const again = turns.slice(0, next === -1 ? turns.length : next);
-  const last = again.findLastIndex((turn) => questionOf(turn) !== undefined);
+  const last = again.findLastIndex(({ input }) => questionsOf(input).length > 0);
   return last > 0 && toRuns(itemsOf(turns.slice(last))).length === history.length;
-}
-
-function questionOf({ input }: PathTurn): string | undefined {
-  return toRuns(input).find(({ side }) => side === "caller")?.canon;
 }
 
 /**
