@@ -144,6 +144,15 @@ for (const by of ["conversation", "hint"] as const) {
     await tell(...outputs);
     assert.equal((await tell(...outputs)).length, 9);
   });
+
+  test(`${by}: outputs of later calls with the same ids may be sent again too`, async () => {
+    const tell = await startLooking(by);
+    await tell(user("look"));
+    await tell(...before.slice(1), output("c1", "look"), output("c2", "look"));
+    const seen = await tell(...before.slice(1), ...outputs);
+    assert.equal(seen.length, 9);
+    assert.deepEqual(await tell(...before.slice(1), ...outputs), seen);
+  });
 }
 
 test("conversation: a question that led to calls may be asked again if that was lost, but nothing else may be asked", async () => {

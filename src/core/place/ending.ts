@@ -14,6 +14,7 @@ import {
   isOneTurn,
   isStep,
   namesCall,
+  openCalls,
   type Shown,
   skipReasoning,
   versionOf,
@@ -57,7 +58,11 @@ function differsInWording(shown: Shown, path: Path): boolean {
   const asked = new Set(questionsOf(talk));
   if (questionsOf(shown.items.slice(0, shown.end)).some((question) => !asked.has(question))) return true;
   const given = new Map(outputsOf(turnsOf(path).flatMap(({ input }) => input)));
-  return outputsOf(shown.items).some(([id, output]) => (given.get(id) ?? output) !== output);
+  const open = openCalls(path.tip?.output ?? []);
+  // The newest calls may have the ids of older ones.
+  const late = outputsOf(shown.items.slice(shown.end)).filter(([id]) => !open.has(id));
+  const told = outputsOf(shown.items.slice(0, shown.end)).concat(late);
+  return told.some(([id, output]) => (given.get(id) ?? output) !== output);
 }
 
 /** What callers said, in canonical form. The outputs around it may be long, so they are left alone. */
