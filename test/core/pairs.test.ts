@@ -191,6 +191,15 @@ test("conversation: outputs that were added to it stay where they are, even if t
   assert.deepEqual((await gateway.conversations.places("ann", id)).slice(0, added.length), added);
 });
 
+test("hint: one exchange is still enough to be matched by after an answer was lost", async () => {
+  const tell = await startLooking("hint");
+  for (const items of [[user("look")], outputs, outputs]) await tell(...items);
+  const seen = await tell(user("thanks"));
+  const answer: Item = { type: "message", role: "assistant", content: "answer 3" };
+  const after = [...seen, ["message", "answer 3"], ["message", "bye"]];
+  assert.deepEqual(await tell(user("thanks"), answer, user("bye")), after);
+});
+
 /** What the model sees of a request that shows all of this and continues nothing, or has only a hint. */
 async function seeAlone(items: readonly Item[], hint?: string): Promise<readonly Item[]> {
   const { adapter, answer } = open([[{ type: "text", text: "done" }]]);

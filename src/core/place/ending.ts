@@ -116,7 +116,10 @@ export async function matchTail(
   );
   const called = session.resends ? [] : alike.filter(({ path }) => namesCall(shown, path));
   const exchanges = history.filter((run) => run.side === "model").length;
-  const isSure = called.length > 0 || exchanges >= sureExchanges || (await hasOneThread(store, session, isOneTalk));
+  // Answers that were lost, or given again, are other threads of one conversation.
+  const isNewest = isOneTalk && alike.some(({ path }) => path.tip?.id === session.tip);
+  const isSure =
+    called.length > 0 || exchanges >= sureExchanges || isNewest || (await hasOneThread(store, session, isOneTalk));
   if (!isSure) return undefined;
   const matching = called.length > 0 ? called : alike;
   const [newest] = matching;
