@@ -1,10 +1,8 @@
 /** Leaves out what a caller resends, beside what is new, of a path that it continues. */
 import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
-import { noPath, type Path, talkFrom, turnsOf } from "./path.ts";
+import { type Path, talkFrom, turnsOf } from "./path.ts";
 import { isWord, sideOf, toRuns, toSegments, wordsOf } from "./runs.ts";
 import { openCalls, skipReasoning } from "./shown.ts";
-import { isSameSteering } from "./steering.ts";
-import type { SessionStore } from "../store.ts";
 
 /**
  * The new items of a caller that shows no history: it may repeat a question that was answered without a word, since it
@@ -84,49 +82,6 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
 /** It belongs to what follows it. */
 function standsBefore({ type }: Item): boolean {
   return type === "reasoning" || type === "compaction";
-}
-
-interface Resending {
-  readonly needsOutputs?: boolean;
-  /** What would be new after the turn before. */
-  readonly inputAfter?: (before: Path) => readonly Item[] | undefined;
-}
-
-/**
- * The path that a caller continues. One that only sends again what the newest turn was given has not got its answer, if
- * it cannot mean anything else: it is answered anew, in place of that turn. A question may be meant when it is asked
- * again; but an output is given once, and nothing but an output may follow a call that `needsOutputs`.
- */
-export async function withoutLostAnswer(
-  store: Pick<SessionStore, "readPath">,
-  items: readonly Item[],
-  path: Path,
-  { needsOutputs = false, inputAfter = (before) => withoutRepeat(items, before) }: Resending = {},
-): Promise<Path> {
-  const newest = path.tip;
-  // What was added to a conversation has no answer.
-  if (newest === undefined || newest.status === "shown") return path;
-  const sent = exchangeIds(items, "tools");
-  const given = exchangeIds(newest.input, "tools");
-  const open = openCalls(newest.output);
-  // Anything may follow what only its dialect knows, such as a request for approval.
-  const isCall = (item: Item) => item.type === "tool-call" && open.has(item.callId);
-  const isMeant = sent.size === 0 ? !needsOutputs || !newest.output.some(isCall) : given.size === 0;
-  // The model may have used the ids of earlier calls again.
-  if (isMeant || !given.isSubsetOf(sent) || !sent.isDisjointFrom(open)) return path;
-  const previous = turnsOf(path).at(-2);
-  const before = previous === undefined ? noPath : await store.readPath(previous.id);
-  // It may just have been deleted.
-  if (before.tip?.id !== previous?.id) return path;
-  const again = inputAfter(before);
-  if (again === undefined || !given.isSupersetOf(exchangeIds(again, "tools"))) return path;
-  // In a conversation, system messages are items like any other: none may get lost.
-  if (needsOutputs && !isSameSteering(again.filter(isSteering), newest.input.filter(isSteering))) return path;
-  return canonOf(again) === canonOf(newest.input) ? before : path;
-}
-
-function canonOf(items: readonly Item[]): string {
-  return JSON.stringify(toRuns(items).map(({ side, canon }) => [side, canon]));
 }
 
 /** System messages already in the path. */

@@ -1,8 +1,8 @@
 /** Finds the thread that ends with what a caller shows: the next step of its newest turn, or the end of a longer history. */
-import { withoutLostAnswer } from "./again.ts";
 import type { Chain } from "./chain.ts";
 import { exchangeIds, exchangeOf, type Item } from "../item.ts";
 import { joinCalls } from "./joined-calls.ts";
+import { withoutLostAnswer } from "./lost-answer.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionStore, Twin } from "../store.ts";
 import type { Match, CallerHabits } from "./match.ts";

@@ -28,10 +28,11 @@
  * | names nothing, but is to be stored    | none        | new       | none        | none        | -                 |
  * | names nothing                         | none        | stateless | none        | none        | -                 |
  */
-import { withoutLostAnswer, withoutRepeat } from "./again.ts";
+import { withoutRepeat } from "./again.ts";
 import { talkOf } from "./context.ts";
 import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
+import { withoutLostAnswer } from "./lost-answer.ts";
 import type { Match, MatchParts } from "./match.ts";
 import { noPath, type Path, readThread } from "./path.ts";
 import { enterLine, leaveAll, type Queue } from "./queue.ts";

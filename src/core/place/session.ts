@@ -1,6 +1,7 @@
 /** Finds the session that a hint names, or begins it, and takes its thread's turn. */
 import type { Item } from "../item.ts";
-import { withoutKnown, withoutLostAnswer } from "./again.ts";
+import { withoutKnown } from "./again.ts";
+import { withoutLostAnswer } from "./lost-answer.ts";
 import { type Match, matchHistory } from "./match.ts";
 import { noPath, readThread } from "./path.ts";
 import type { Place, PlaceSearch, Requester } from "./place.ts";
