@@ -99,8 +99,8 @@ export function createPruner(parts: PrunerParts): Pruner {
       closing.abort();
       clearTimeout(first);
       clearInterval(timer);
-      // Whoever began it gets the failure.
-      await running?.result.catch(() => {});
+      // Whoever began it gets the failure. Another may follow for those who asked for more than it deletes.
+      for (let last = running; last !== undefined; last = running) await last.result.catch(() => {});
     },
   };
 }

@@ -104,6 +104,25 @@ test("whoever asks for a run vouches for the clock, also during one that leaves 
   assert.deepEqual(await asked, { sessions: 3, turns: 4 });
 });
 
+test("closing waits for a run that was asked for during another", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  const { store, pruner } = make(context, 1_000, 100);
+  const first = store.next();
+  context.mock.timers.tick(100);
+  const { resolve } = await first;
+  const asked = pruner.run();
+  const order: string[] = [];
+  const closed = pruner.close().then(() => order.push("closed"));
+  const second = store.next();
+  resolve(none);
+  const last = await second;
+  await settled();
+  order.push("ended");
+  last.resolve(none);
+  await Promise.all([asked, closed]);
+  assert.deepEqual(order, ["ended", "closed"]);
+});
+
 test("a new interval counts from when it is set, and setting the same one again delays nothing", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   const { store, pruner } = make(context, 1_000, 1_000);
