@@ -30,15 +30,11 @@ function startsWithMark(bytes: Buffer): boolean {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 }
 
-/** About how much memory the parts of a text take once it is parsed; what exceeds a limit never is. */
-export function measureParts(text: string, limits: ParseLimits): number {
-  return toPartBytes(lookThrough(text, toMost(limits)));
-}
-
 /** Each takes memory, however short its text; real requests have far fewer. */
 const maxContainers = 1_000_000;
 /** Each has a name, and parsing two million names blocks everybody else for seconds. */
 const maxMembers = 500_000;
+const mostParts = { containers: maxContainers, members: maxMembers };
 
 /**
  * What is in a text, and in its list of that name. The text need not be JSON: only parsing it will tell. `before` is
@@ -46,21 +42,25 @@ const maxMembers = 500_000;
  */
 export function checkText(
   text: string,
-  limits: ParseLimits,
+  { maxJsonDepth }: ParseLimits,
   listName?: string,
   before?: JsonShape,
 ): JsonShape & { readonly list?: ListShape | undefined } {
-  const { maxJsonDepth } = limits;
-  const found = lookThrough(text, toMost(limits), listName);
+  const found = lookThrough(text, { ...mostParts, depth: maxJsonDepth }, listName);
   const shape = before === undefined ? found : { ...addShapes(before, found), list: found.list };
-  if (shape.depth > maxJsonDepth) throw tooDeep(maxJsonDepth);
-  if (shape.containers > maxContainers) throw tooMany(maxContainers, "objects and lists");
-  if (shape.members > maxMembers) throw tooMany(maxMembers, "members of objects");
+  checkShape(shape, { maxJsonDepth });
   return shape;
 }
 
-function toMost({ maxJsonDepth }: ParseLimits): Omit<JsonShape, "commas"> {
-  return { depth: maxJsonDepth, containers: maxContainers, members: maxMembers };
+/** What is in a text that is checked only later, perhaps under other limits. */
+export function measureText(text: string): JsonShape {
+  return lookThrough(text, { ...mostParts, depth: Infinity });
+}
+
+export function checkShape({ depth, containers, members }: JsonShape, { maxJsonDepth }: ParseLimits): void {
+  if (depth > maxJsonDepth) throw tooDeep(maxJsonDepth);
+  if (containers > maxContainers) throw tooMany(maxContainers, "objects and lists");
+  if (members > maxMembers) throw tooMany(maxMembers, "members of objects");
 }
 
 export function parseJson(text: string): unknown {

@@ -3,9 +3,10 @@ import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
 import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
+import { toPartBytes } from "../../core/json-shape.ts";
 import type { Arrival } from "../arrivals.ts";
 import { toHeldBytes } from "../held.ts";
-import { measureParts } from "../parse.ts";
+import { measureText } from "../parse.ts";
 import type { Terms } from "../terms.ts";
 import {
   findLane,
@@ -155,7 +156,8 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     if (!writer.isOpen) return;
     const text = isBinary ? "" : String(bytes);
     if (isSteer(text)) return refuseSteer(text);
-    const frame = { text, isBinary, heldBytes: toHeldBytes(text) + measureParts(text, limits) };
+    const shape = measureText(text);
+    const frame = { text, isBinary, shape, heldBytes: toHeldBytes(text) + toPartBytes(shape) };
     try {
       check(frame);
     } catch (thrown) {

@@ -4,12 +4,13 @@ import { callerLeft, drainingError, GatewayError, toGatewayError } from "../../c
 import type { Event, Events } from "../../core/event.ts";
 import { emptyTurn } from "../../core/frame/frame.ts";
 import type { Reply } from "../../core/gateway.ts";
+import type { JsonShape } from "../../core/json-shape.ts";
 import { unplaced, type Voice } from "../../core/ports.ts";
 import type { Ask } from "../../core/turn.ts";
 import { checkModels, checkToken, type Token } from "../auth.ts";
 import { readHint } from "../hint.ts";
 import type { RequestRecord } from "../journal.ts";
-import { parseBody } from "../parse.ts";
+import { checkShape, parseJson } from "../parse.ts";
 import { note } from "../send.ts";
 import type { Terms } from "../terms.ts";
 import { readTrace } from "../trace.ts";
@@ -30,6 +31,8 @@ export interface TurnConnection {
 export interface Frame {
   readonly text: string;
   readonly isBinary: boolean;
+  /** What is in the text. */
+  readonly shape: JsonShape;
   /** How much memory the text takes, and what it is parsed into. */
   readonly heldBytes: number;
 }
@@ -107,11 +110,12 @@ interface FrameTurn {
   readonly record: SocketRecord;
 }
 
-async function answerCreate(turn: FrameTurn, { text, isBinary }: Frame): Promise<void> {
+async function answerCreate(turn: FrameTurn, { text, isBinary, shape }: Frame): Promise<void> {
   const { terms, connection, token, client, record } = turn;
   const { writer } = connection;
   if (isBinary) throw new GatewayError("invalid_json", "The frame is binary; send JSON in a text frame.");
-  const { value } = parseBody(text, terms.limits);
+  checkShape(shape, terms.limits);
+  const value = parseJson(text);
   record.lane = readLane(value);
   const { body, generates } = readCreate(value);
   const { ask, voice } = terms.protocols.responses.parse(body, token.owner);
