@@ -90,7 +90,11 @@ for (const [message, codes, remedy] of [
   // The index of the log could not grow.
   ["disk I/O error", { errcode: 4874 }, /its disk is neither full nor failing/],
   ["unable to open database file", { errcode: 14 }, /Check that the gateway's user may read and write it/],
-  ["EROFS: read-only file system", { code: "EROFS" }, /copy it, with its `-wal` if it has one, to another disk/],
+  [
+    "EROFS: read-only file system",
+    { code: "EROFS" },
+    /If it exists, copy it, with its `-wal` if it has one, to another disk\. .* a new file there/,
+  ],
 ] as const) {
   test(`the error for a file that cannot be opened contains a remedy: ${message}`, () => {
     assert.match(cannotOpenFile("/sessions.db", Object.assign(new Error(message), codes)).message, remedy);

@@ -48,7 +48,7 @@ const usualRemedy =
   "Check that the gateway's user may read and write it, the files beside it whose names begin with its name, and its folder.";
 /** Rights do not help there: the system makes a failing disk read-only. */
 const readOnlyRemedy =
-  "To read it nevertheless, copy it, with its `-wal` if it has one, to another disk, and name the copy (gateway.sessions.store).";
+  "If it exists, copy it, with its `-wal` if it has one, to another disk. Name the copy, or a new file there (gateway.sessions.store).";
 const damageRemedy =
   "Restore a backup (an archive or a copy of the file), or move the file away: the next start creates an empty one.";
 
