@@ -137,6 +137,9 @@ test("an upstream's error keeps its meaning, its message and its Retry-After", a
   assert.equal(limited.retryAfterSeconds, 7);
   const inMs = await failureWith(anthropic, answerJson(anthropic.refuse(429, "."), 429, { "retry-after-ms": "5000" }));
   assert.equal(inMs.retryAfterSeconds, 5);
+  const dates = { "retry-after": "Wed, 01 Jan 2070 00:00:20 GMT", date: "Wed, 01 Jan 2070 00:00:00 GMT" };
+  const byDate = await failureWith(anthropic, answerJson(anthropic.refuse(429, "."), 429, dates));
+  assert.equal(byDate.retryAfterSeconds, 20);
   const busy = await failureWith(anthropic, answerStream(anthropic.fail(529, "Overloaded")));
   assert.deepEqual([busy.code, busy.retryAfterSeconds], ["overloaded", undefined]);
   const unknown = await failureWith(google, answerJson(google.refuse(404, "models/x is not found"), 404));

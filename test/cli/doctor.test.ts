@@ -177,6 +177,10 @@ test(
       lineOf("store")!,
       /^warning .*, intact, but open to other users \(mode 644\); chmod 600 .*portico\.db\*$/,
     );
+    chmodSync(file, 0o600);
+    writeFileSync(`${file}-wal`, "not empty");
+    chmodSync(`${file}-wal`, 0o640);
+    assert.match((await examine(folder, {}, "--offline")).lineOf("store")!, /^warning .* \(mode 640\)/);
   },
 );
 

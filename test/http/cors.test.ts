@@ -28,7 +28,8 @@ test("a page of an allowed origin may send requests after a preflight, and read 
   });
   assert.equal(answer.headers.get("access-control-allow-origin"), origin);
   const exposed = (answer.headers.get("access-control-expose-headers") ?? "").split(", ");
-  for (const name of ["x-portico-session", "x-portico-endpoints"]) assert.ok(exposed.includes(name), name);
+  for (const name of ["x-portico-session", "x-portico-endpoints", "x-ratelimit-reset-requests"])
+    assert.ok(exposed.includes(name), name);
   assert.match(await answer.text(), /\[DONE\]/);
 });
 

@@ -42,6 +42,14 @@ test("recent turns with many small values stay within their limit too, however f
   for (const turn of turns) recent.add(turn, JSON.stringify(input).length);
   const left = turns.filter(({ id }) => recent.get(id) !== undefined);
   assert.ok(left.length > 0 && left.length <= 1_000_000 / (own.length * 64), `${left.length} turns remain`);
+  recent.forget(left.map(({ id }) => id));
+  const kept = makeTurn({});
+  recent.add(kept, 10);
+  for (const turn of turns) {
+    recent.add(turn, 10);
+    recent.forget([turn.id]);
+  }
+  assert.equal(recent.get(kept.id)?.turn, kept, "what is forgotten takes no room");
 });
 
 test("recent turns of a session are forgotten together, and other paths remain when none of it was cached", () => {
