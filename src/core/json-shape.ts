@@ -67,6 +67,28 @@ export function lookThrough(
   return { depth, containers, members, commas, list };
 }
 
+/** What is in a value that was parsed: an entry of a list counts as a comma, and no depth is told. */
+export function shapeOf(value: unknown): JsonShape {
+  const shape = { depth: 0, containers: 0, members: 0, commas: 0 };
+  countParts(value, shape);
+  return shape;
+}
+
+function countParts(value: unknown, shape: { -readonly [Count in keyof JsonShape]: number }): void {
+  if (typeof value !== "object" || value === null) return;
+  shape.containers += 1;
+  if (Array.isArray(value)) {
+    shape.commas += value.length;
+    for (const entry of value) countParts(entry, shape);
+    return;
+  }
+  // A list of the values would take three times as long.
+  for (const name in value) {
+    shape.members += 1;
+    countParts(value[name as keyof typeof value], shape);
+  }
+}
+
 /** What two texts contain together. */
 export function addShapes(one: JsonShape, other: JsonShape): JsonShape {
   return {

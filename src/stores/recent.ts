@@ -1,5 +1,5 @@
 /** A bounded cache of turns recently stored or read, so that a thread in use is not read anew for every turn. */
-import { type JsonShape, toPartBytes } from "../core/json-shape.ts";
+import { shapeOf, toPartBytes } from "../core/json-shape.ts";
 import type { Path } from "../core/place/path.ts";
 import type { PathTurn } from "../core/store.ts";
 import { createPaths, type Step } from "./paths.ts";
@@ -38,7 +38,8 @@ export function createRecent(maxSize = usualSize): Recent {
     path: (turnId) => paths.find(turnId, get),
     add(turn, size) {
       if (get(turn.id) !== undefined || turn.status === "running") return;
-      const held = Math.max(size + turnSize, sizeOfParts([turn.input, turn.output]));
+      // There are few parts in items, but callers and models may add fields of their own.
+      const held = Math.max(size + turnSize, toPartBytes(shapeOf([turn.input, turn.output])));
       if (held > maxSize) return;
       if (newer.size + held > maxSize / 2) {
         older = newer.size + held > maxSize ? createGeneration() : newer;
@@ -70,28 +71,6 @@ const usualSize = 32 * 1024 * 1024;
 
 /** About what a turn takes in memory beside its items' characters: objects, names, entries in the maps. */
 const turnSize = 1_000;
-
-/** What the objects and lists in items take in memory. They are few, but callers and models may add fields of their own. */
-function sizeOfParts(items: unknown): number {
-  const shape = { depth: 0, containers: 0, members: 0, commas: 0 };
-  countParts(items, shape);
-  return toPartBytes(shape);
-}
-
-function countParts(value: unknown, shape: { -readonly [Count in keyof JsonShape]: number }): void {
-  if (typeof value !== "object" || value === null) return;
-  shape.containers += 1;
-  if (Array.isArray(value)) {
-    shape.commas += value.length;
-    for (const entry of value) countParts(entry, shape);
-    return;
-  }
-  // A list of the values would take three times as long.
-  for (const name in value) {
-    shape.members += 1;
-    countParts(value[name as keyof typeof value], shape);
-  }
-}
 
 interface Generation {
   readonly turns: Map<string, CachedStep>;

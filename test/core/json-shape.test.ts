@@ -8,6 +8,7 @@ import {
   mostInAnswers,
   mostNames,
   mostOfAnyName,
+  shapeOf,
   toPartBytes,
 } from "../../src/core/json-shape.ts";
 
@@ -66,6 +67,12 @@ test("Every part of a text takes memory.", () => {
   const none = { depth: 1, containers: 0, members: 0, commas: 0 };
   assert.equal(toPartBytes(none), 0);
   for (const part of ["containers", "members", "commas"]) assert.ok(toPartBytes({ ...none, [part]: 1 }) > 0, part);
+});
+
+test("A value has as many parts as the text that it was parsed from.", () => {
+  const text = '{"a":[{},[1,"x",null],{"b":{"c":[]}}],"d":"{[:"}';
+  const { containers, members } = lookThrough(text, unlimited);
+  assert.deepEqual(shapeOf(JSON.parse(text)), { depth: 0, containers, members, commas: 6 });
 });
 
 test("Only JSON that is nested too deeply, or has too many parts, is excessive.", () => {

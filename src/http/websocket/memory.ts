@@ -1,5 +1,5 @@
 /** What only a connection remembers, for each lane: its last response that is not stored, and its prepared request. */
-import { lookThrough, toPartBytes } from "../../core/json-shape.ts";
+import { shapeOf, toPartBytes } from "../../core/json-shape.ts";
 import { noPath, type Path, turnsOf } from "../../core/place/path.ts";
 import type { Memory } from "../../core/place/place.ts";
 import type { Ask } from "../../core/turn.ts";
@@ -134,12 +134,9 @@ function addSizes(one: Size, other: Size): Size {
 }
 
 function sizeOf(items: unknown): Size {
-  const text = JSON.stringify(items);
-  const partBytes = toPartBytes(lookThrough(text, unlimited));
-  return { textBytes: toHeldBytes(text), partBytes: Math.max(0, partBytes - uncountedPartBytes) };
+  const partBytes = toPartBytes(shapeOf(items));
+  return { textBytes: toHeldBytes(JSON.stringify(items)), partBytes: Math.max(0, partBytes - uncountedPartBytes) };
 }
 
 /** Every turn has some parts. */
 const uncountedPartBytes = 1024;
-
-const unlimited = { depth: Infinity, containers: Infinity, members: Infinity };
