@@ -42,7 +42,7 @@ interface Count {
   readonly first: { true?: Histogram; false?: Histogram };
 }
 
-/** Prometheus sees no increase in a series that is new: failures are counted from 0, so that an alert sees the first. */
+/** Prometheus sees no increase in a series that is new, so failures are counted from 0 once a path was asked for. */
 function createCount(): Count {
   return { statuses: new Map(), seconds: { failed: createHistogram(turnBounds) }, first: {} };
 }
