@@ -12,7 +12,8 @@ import { makeFolderInMemory } from "./in-memory.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const separate = /^test\/(sessions\/property|whole\/(background|crash))/;
-const small = /^test\/(adapters\/(command|module|tiny-pieces)|core\/live\.|http\/(arrivals|resent))/;
+const small =
+  /^test\/(adapters\/(command|module|tiny-pieces)|core\/live\.|http\/(arrivals|resent)|stores\/redis-cluster)/;
 const stores = /^test\/stores\//;
 const outer = /^test\/((adapters|cli|config|http|sessions)\/|sdk)/;
 
