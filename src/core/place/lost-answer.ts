@@ -28,11 +28,12 @@ export async function withoutLostAnswer(
   // What was added to a conversation has no answer.
   if (newest === undefined || newest.status === "shown") return path;
   const sent = exchangeIds(items, "tools");
+  if (sent.size === 0 && !needsOutputs) return path;
   const given = exchangeIds(newest.input, "tools");
   const open = openCalls(newest.output);
   // Anything may follow what only its dialect knows, such as a request for approval.
   const isCall = (item: Item) => item.type === "tool-call" && open.has(item.callId);
-  const isMeant = sent.size === 0 ? !needsOutputs || !newest.output.some(isCall) : given.size === 0;
+  const isMeant = sent.size === 0 ? !newest.output.some(isCall) : given.size === 0;
   // The model may have used the ids of earlier calls again.
   if (isMeant || !given.isSubsetOf(sent) || !sent.isDisjointFrom(open)) return path;
   const previous = turnsOf(path).at(-2);
