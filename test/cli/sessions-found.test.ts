@@ -42,7 +42,7 @@ test("turns outside of sessions are listed on request, and the list of sessions 
   const { printed, complained } = await sessions("list");
   assert.match(printed, new RegExp(inSession!.session!));
   assert.equal(complained, "Turns are stored outside of sessions, too: add --outside");
-  assert.equal((await sessions("list", "--owner", "bob")).complained, "There are no sessions.");
+  assert.equal((await sessions("list", "--owner", "bob")).complained, "There are no sessions of the owner 'bob'.");
   assert.equal((await sessions("list", "--user", "bob")).complained, "There is no session under this hint.");
   const outside = await sessions("list", "--outside");
   assert.match(outside.printed, new RegExp(`^${root.id} +alice +2 .*Why is the sky blue`, "m"));

@@ -40,7 +40,7 @@ export const list: Command = {
       const found = await (isOutside ? store.listSessionless(query) : store.listSessions({ ...query, hint }));
       const page = found.slice(0, limit);
       if (asJson) terminal.print(JSON.stringify(page, undefined, 2));
-      else if (page.length === 0) terminal.complain(describeNone(isOutside, hint !== undefined));
+      else if (page.length === 0) terminal.complain(describeNone(isOutside, hint !== undefined, owner));
       else terminal.print(toTable(page));
       if (found.length > limit) terminal.complain(`There are more: add --after ${page.at(-1)?.id}`);
       const isWhole = !asJson && !isOutside && hint === undefined && owner === undefined;
@@ -52,10 +52,11 @@ export const list: Command = {
   },
 };
 
-/** A misspelt hint must not make a store look empty. */
-function describeNone(isOutside: boolean, hasHint: boolean): string {
-  if (isOutside) return "Nothing is stored outside of sessions.";
-  return hasHint ? "There is no session under this hint." : "There are no sessions.";
+/** A misspelt hint or owner must not make a store look empty. */
+function describeNone(isOutside: boolean, hasHint: boolean, owner: string | undefined): string {
+  const whose = owner === undefined ? "" : ` of the owner '${toLine(owner)}'`;
+  if (isOutside) return `Nothing${whose} is stored outside of sessions.`;
+  return hasHint ? `There is no session${whose} under this hint.` : `There are no sessions${whose}.`;
 }
 
 function readLimit(text: string): number {
