@@ -6,8 +6,7 @@ import { createFileCheck } from "./sqlite/check.ts";
 import { createCheckpoints } from "./sqlite/checkpoints.ts";
 import { createConversations } from "./sqlite/conversations.ts";
 import { cannotOpen, findFile, openDatabase, rememberFile } from "./sqlite/database.ts";
-import { createDeletion, createTurnRemoval } from "./sqlite/deletion.ts";
-import { createEnds } from "./sqlite/ends.ts";
+import { createDeletion } from "./sqlite/deletion.ts";
 import { createAccess } from "./sqlite/access.ts";
 import { createImport } from "./sqlite/import.ts";
 import { createTurnWriter } from "./sqlite/writer.ts";
@@ -46,18 +45,16 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
   const checkpoints = createCheckpoints(database, file, warn, sync && { requireSynced: sync.requireSynced });
   const access = createAccess(database, checkpoints, sync, checkFile, now, maxRecentSize);
   const lookup = createCommitLookup(access);
-  const ends = createEnds(access);
-  const removal = createRemoval(access, ends);
-  const turnRemoval = createTurnRemoval(access, removal);
+  const removal = createRemoval(access);
   let unlock: (() => void) | undefined;
   return {
     ...createSearch(access, lookup),
-    ...createTurnWriter(access, lookup, removal, ends, turnRemoval),
-    ...createDeletion(access, removal, turnRemoval),
-    prune: createPrune(access, removal, ends),
+    ...createTurnWriter(access, lookup, removal),
+    ...createDeletion(access, removal),
+    prune: createPrune(access, removal),
     ...createConversations(access, removal),
     ...createArchive(access),
-    importRecords: createImport(access, removal, ends),
+    importRecords: createImport(access, removal),
     async claim() {
       unlock ??= lockFile(file);
     },

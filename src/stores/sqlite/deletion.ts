@@ -3,73 +3,16 @@
  * store fails in between, the error says so, and the next pruning removes the rest. Only a turn that very many follow is
  * found until most of them have moved.
  */
-import { shownSuffix } from "../../core/conversation/address.ts";
 import type { TurnWriter } from "../../core/store.ts";
 import { notAllGone } from "../refusals.ts";
 import type { Access } from "./access.ts";
 import { toTree } from "./sessionless.ts";
 import type { Removal } from "./removal.ts";
-import { isVisible } from "./search.ts";
-import { inSteps, maxStep, takeWithin, turnBytes } from "./size.ts";
-
-/** How a turn leaves the tree, in the group. Each returns the ids of all that changed. */
-export interface TurnRemoval {
-  /** A tip moves to `tip` or the parent. Undefined if the owner has no such turn. */
-  removeTurn(owner: string, turnId: string, tip?: string): readonly string[] | undefined;
-  /** Moves those that follow it to where its removal would, as many as take one step; none if all of them do. */
-  moveFollowers(owner: string, turnId: string): readonly string[];
-}
-
-export function createTurnRemoval({ prepare }: Access, removal: Removal): TurnRemoval {
-  const findPlace = prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isVisible}`);
-  const hasTwoChildren = prepare("SELECT 1 FROM turns WHERE parent = ? LIMIT 1 OFFSET 1");
-  const moveTip = prepare(
-    "UPDATE sessions SET tip = coalesce((SELECT id FROM turns WHERE id = ?), ?) WHERE id = ? AND tip = ?",
-  );
-  const listFollowers = prepare(`SELECT id, ${turnBytes} AS bytes FROM turns WHERE parent = ? LIMIT ?`);
-  const follow = prepare("UPDATE turns SET parent = ?, gap = 1 WHERE id IN (SELECT value FROM json_each(?))");
-
-  function readPlace(owner: string, turnId: string): TurnPlace | undefined {
-    const place = findPlace.get(turnId, owner) as { session: string | null; parent: string | null } | undefined;
-    if (place === undefined) return undefined;
-    const takesShown = place.parent === `${turnId}${shownSuffix}` && hasTwoChildren.get(place.parent) === undefined;
-    return { ...place, shown: takesShown ? place.parent : null };
-  }
-
-  function removeTurn(owner: string, turnId: string, tip?: string): readonly string[] | undefined {
-    const place = readPlace(owner, turnId);
-    if (place === undefined) return undefined;
-    const { session, parent, shown } = place;
-    if (session !== null) moveTip.run(tip ?? null, parent, session, turnId);
-    const changed = removal.removeTurns([turnId], parent ?? undefined);
-    return shown === null ? changed : [...changed, ...(removeTurn(owner, shown) ?? [])];
-  }
-
-  return {
-    removeTurn,
-    moveFollowers(owner, turnId) {
-      const followers = listFollowers.all(turnId, maxStep + 1) as { id: string; bytes: number }[];
-      const ids = takeWithin(followers, maxStep).taken.map(({ id }) => id);
-      const place = ids.length < followers.length ? readPlace(owner, turnId) : undefined;
-      if (place === undefined) return [];
-      const heir = place.shown === null ? place.parent : readPlace(owner, place.shown)?.parent;
-      follow.run(heir ?? null, JSON.stringify(ids));
-      return ids;
-    },
-  };
-}
-
-interface TurnPlace {
-  readonly session: string | null;
-  readonly parent: string | null;
-  /** The history that was shown with it, if nothing else follows that: it goes too. */
-  readonly shown: string | null;
-}
+import { inSteps, maxStep } from "./size.ts";
 
 export function createDeletion(
   access: Access,
   removal: Removal,
-  { removeTurn, moveFollowers }: TurnRemoval,
 ): Pick<TurnWriter, "deleteTurn" | "deleteBelow" | "deleteSession"> {
   const { prepare, read } = access;
   // Children came later than their parents, so the newest go first.
@@ -80,9 +23,9 @@ export function createDeletion(
   return {
     deleteTurn: (owner, turnId) =>
       changeInSteps(access, removal, () => {
-        const moved = moveFollowers(owner, turnId);
+        const moved = removal.moveFollowers(owner, turnId);
         if (moved.length > 0) return { changed: moved, done: false };
-        return { changed: removeTurn(owner, turnId), done: true };
+        return { changed: removal.removeTurn(owner, turnId), done: true };
       }),
     async deleteBelow(owner, turnId) {
       const below = read(() => listBelow.all({ id: turnId, owner })) as { id: string; bytes: number }[];

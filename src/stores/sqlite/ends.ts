@@ -8,7 +8,7 @@ import { costOf, turnBytes } from "./size.ts";
  * notes it; whether something follows by now is checked when it is old. Each must run in the group.
  */
 export interface Ends {
-  note(turnId: string): void;
+  noteEnd(turnId: string): void;
   /** Notes the parents of turns about to be deleted, and forgets the turns. */
   leave(turnIds: readonly string[]): void;
   /**
@@ -31,7 +31,7 @@ export function createEnds(access: Access): Ends {
   }
 
   return {
-    note: (turnId) => void statements.note.run(turnId),
+    noteEnd: (turnId) => void statements.note.run(turnId),
     leave(turnIds) {
       const ids = JSON.stringify(turnIds);
       statements.noteParents.run(ids);

@@ -1,14 +1,13 @@
 /** Imports an archive into the SQLite store: staged in a temporary file first, then all in one transaction. */
 import type { Archive, ArchiveRecord, ImportResult } from "../../core/store.ts";
 import { checkPlace, mixedOwners, otherKey } from "../refusals.ts";
-import type { Ends } from "./ends.ts";
 import type { Access } from "./access.ts";
 import { hourOf } from "./writer.ts";
 import type { Removal } from "./removal.ts";
 import { type TurnRow, addRow, toRow } from "../row.ts";
 import { type StagedRow, createStaging } from "../staging.ts";
 
-export function createImport(access: Access, removal: Removal, ends: Ends): Archive["importRecords"] {
+export function createImport(access: Access, removal: Removal): Archive["importRecords"] {
   const { group, recent } = access;
   const statements = prepareImport(access);
 
@@ -85,7 +84,7 @@ export function createImport(access: Access, removal: Removal, ends: Ends): Arch
     const place = { id, owner, session: session ?? undefined, parent: parent ?? undefined };
     checkPlace(place, (sessionId) => statements.ownerOfSession.get(sessionId)?.["owner"], ownerOfTurn);
     statements.addTurn.run(...row);
-    ends.note(id);
+    removal.noteEnd(id);
     return true;
   }
 

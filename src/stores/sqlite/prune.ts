@@ -1,6 +1,5 @@
 /** Deletes what the rules no longer keep: a bounded number at a time, the oldest first. */
 import type { PruneRules, Pruned } from "../../core/store.ts";
-import type { Ends } from "./ends.ts";
 import type { Access } from "./access.ts";
 import { hourOf } from "./writer.ts";
 import { toTree } from "./sessionless.ts";
@@ -8,7 +7,7 @@ import type { Removal } from "./removal.ts";
 import { maxStep, takeWithin, turnBytes } from "./size.ts";
 import { createFindSurplus, type Surplus } from "./surplus.ts";
 
-export function createPrune(access: Access, removal: Removal, ends: Ends): (rules: PruneRules) => Promise<Pruned> {
+export function createPrune(access: Access, removal: Removal): (rules: PruneRules) => Promise<Pruned> {
   const { checkpoints, group, recent } = access;
   const statements = preparePrune(access);
   const findSurplus = createFindSurplus(access);
@@ -90,7 +89,7 @@ export function createPrune(access: Access, removal: Removal, ends: Ends): (rule
   /** What the first turn of an abandoned thread followed may then be an end, so it is examined next. */
   function removeAbandoned(before: number, inUse: InUse, spent: Spent): void {
     while (spent.budget > 0) {
-      const { ids, cost } = ends.findAbandoned(before, inUse, spent.budget);
+      const { ids, cost } = removal.findAbandoned(before, inUse, spent.budget);
       if (cost === 0) return;
       spent.changed.push(...removal.removeTurns(ids));
       spent.turns += ids.length;

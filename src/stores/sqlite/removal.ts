@@ -1,10 +1,22 @@
 /** Deletes turns and sessions from the SQLite store: for good, a bounded number at a time, and with their space. */
-import type { Ends } from "./ends.ts";
+import { shownSuffix } from "../../core/conversation/address.ts";
 import type { Access } from "./access.ts";
-import { takeWithin, turnBytes } from "./size.ts";
+import { createEnds, type Ends } from "./ends.ts";
+import { isVisible } from "./search.ts";
+import { maxStep, takeWithin, turnBytes } from "./size.ts";
 
-/** How a write deletes turns; each must run in the group. */
-export interface Removal {
+/** How a write deletes turns, and notes the ends of threads; each must run in the group. */
+export interface Removal extends Pick<Ends, "noteEnd" | "findAbandoned"> {
+  /**
+   * Deletes a turn; its children and its session's tip move to its parent, the tip rather to `tip` if that exists.
+   * Returns the ids of all that changed; undefined if the owner has no such turn.
+   */
+  removeTurn(owner: string, turnId: string, tip?: string): readonly string[] | undefined;
+  /**
+   * Moves those that follow it to where its removal would, as many as take one step; none if all of them do. Returns
+   * their ids.
+   */
+  moveFollowers(owner: string, turnId: string): readonly string[];
   /** Deletes an owner's turns; children that stay become roots, with a gap. Returns the ids of all that changed. */
   forget(owner: string, sessionId: string | undefined, turnIds: readonly string[]): readonly string[];
   /** Makes a session invisible and frees its hint. False if the owner has no such session. */
@@ -39,8 +51,17 @@ interface Removed {
 
 const maxReturnedPages = 256;
 
-export function createRemoval({ database, prepare }: Access, ends: Ends): Removal {
+export function createRemoval(access: Access): Removal {
+  const { database, prepare } = access;
+  const { noteEnd, leave, findAbandoned } = createEnds(access);
   const statements = {
+    findPlace: prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isVisible}`),
+    hasTwoChildren: prepare("SELECT 1 FROM turns WHERE parent = ? LIMIT 1 OFFSET 1"),
+    moveTip: prepare(
+      "UPDATE sessions SET tip = coalesce((SELECT id FROM turns WHERE id = ?), ?) WHERE id = ? AND tip = ?",
+    ),
+    listFollowers: prepare(`SELECT id, ${turnBytes} AS bytes FROM turns WHERE parent = ? LIMIT ?`),
+    follow: prepare("UPDATE turns SET parent = ?, gap = 1 WHERE id IN (SELECT value FROM json_each(?))"),
     moveChildren: prepare(`
       UPDATE turns SET parent = (SELECT id FROM turns WHERE id = $heir), gap = 1
       WHERE parent IN (SELECT value FROM json_each($ids)) AND id NOT IN (SELECT value FROM json_each($ids))
@@ -63,10 +84,27 @@ export function createRemoval({ database, prepare }: Access, ends: Ends): Remova
     return (statements.countFree.get() as { freelist_count: number }).freelist_count;
   }
 
+  function readPlace(owner: string, turnId: string): TurnPlace | undefined {
+    const place = statements.findPlace.get(turnId, owner) as Omit<TurnPlace, "shown"> | undefined;
+    if (place === undefined) return undefined;
+    const { parent } = place;
+    const takesShown = parent === `${turnId}${shownSuffix}` && statements.hasTwoChildren.get(parent) === undefined;
+    return { ...place, shown: takesShown ? parent : null };
+  }
+
+  function removeTurn(owner: string, turnId: string, tip?: string): readonly string[] | undefined {
+    const place = readPlace(owner, turnId);
+    if (place === undefined) return undefined;
+    const { session, parent, shown } = place;
+    if (session !== null) statements.moveTip.run(tip ?? null, parent, session, turnId);
+    const changed = removeTurns([turnId], parent ?? undefined);
+    return shown === null ? changed : [...changed, ...(removeTurn(owner, shown) ?? [])];
+  }
+
   function removeTurns(turnIds: readonly string[], heir: string | null = null): readonly string[] {
     const ids = JSON.stringify(turnIds);
     const children = statements.moveChildren.all({ ids, heir }) as { id: string }[];
-    ends.leave(turnIds);
+    leave(turnIds);
     statements.removeTurns.run(ids);
     return [...turnIds, ...children.map(({ id }) => id)];
   }
@@ -80,6 +118,18 @@ export function createRemoval({ database, prepare }: Access, ends: Ends): Remova
   }
 
   return {
+    noteEnd,
+    findAbandoned,
+    removeTurn,
+    moveFollowers(owner, turnId) {
+      const followers = statements.listFollowers.all(turnId, maxStep + 1) as { id: string; bytes: number }[];
+      const ids = takeWithin(followers, maxStep).taken.map(({ id }) => id);
+      const place = ids.length < followers.length ? readPlace(owner, turnId) : undefined;
+      if (place === undefined) return [];
+      const heir = place.shown === null ? place.parent : readPlace(owner, place.shown)?.parent;
+      statements.follow.run(heir ?? null, JSON.stringify(ids));
+      return ids;
+    },
     forget(owner, sessionId, turnIds) {
       const found = statements.ofOwner.all(owner, JSON.stringify(turnIds)) as { id: string }[];
       const own = found.map(({ id }) => id);
@@ -104,4 +154,11 @@ export function createRemoval({ database, prepare }: Access, ends: Ends): Remova
     },
     countFree,
   };
+}
+
+interface TurnPlace {
+  readonly session: string | null;
+  readonly parent: string | null;
+  /** The history that was shown with it, if nothing else follows that: it goes too. */
+  readonly shown: string | null;
 }

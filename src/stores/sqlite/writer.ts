@@ -3,8 +3,6 @@ import { toAbandoned } from "../../core/frame/replay.ts";
 import type { Commit, IdempotencyKey, TurnWriter } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";
 import { type CommitLookup, judge, remainingSession, toRemainingPlace } from "../verdict.ts";
-import type { TurnRemoval } from "./deletion.ts";
-import type { Ends } from "./ends.ts";
 import type { Access } from "./access.ts";
 import type { Removal } from "./removal.ts";
 import { isVisible } from "./search.ts";
@@ -19,8 +17,6 @@ export function createTurnWriter(
   access: Access,
   lookup: CommitLookup,
   removal: Removal,
-  ends: Ends,
-  { removeTurn }: Pick<TurnRemoval, "removeTurn">,
 ): Pick<TurnWriter, "commit" | "begin" | "end" | "endRunning"> {
   const { group, recent, now, hashHint, hashKey } = access;
   const statements = prepareTurnWriter(access);
@@ -48,8 +44,8 @@ export function createTurnWriter(
       if (begun === true && row[0] === tip) replace(row);
       else statements.addTurn.run(...row);
     // The turn that the tip leaves, or does not reach.
-    if (verdict === "keep" && sessionId !== undefined) ends.note(tip);
-    else if (move?.expectedTip !== undefined && move.expectedTip !== turns[0].parent) ends.note(move.expectedTip);
+    if (verdict === "keep" && sessionId !== undefined) removal.noteEnd(tip);
+    else if (move?.expectedTip !== undefined && move.expectedTip !== turns[0].parent) removal.noteEnd(move.expectedTip);
     if (key !== undefined) storeKey(owner, key, tip);
     return forget.length === 0 ? [] : removal.forget(owner, sessionId, forget);
   }
@@ -83,7 +79,7 @@ export function createTurnWriter(
         const { id, owner } = commit.turns.at(-1) ?? commit.turns[0];
         // One that was acknowledged may stay.
         if (isWritten && commit.begun !== true)
-          access.undoLater(() => removeTurn(owner, id, commit.session?.expectedTip));
+          access.undoLater(() => removal.removeTurn(owner, id, commit.session?.expectedTip));
         throw thrown;
       }
     },
