@@ -317,16 +317,10 @@ export type ArchiveRecord =
        */
       readonly sealKeys?: readonly string[] | undefined;
     }
-  | {
+  | (Conversation & {
       readonly type: "session";
-      readonly id: string;
-      readonly owner: string;
       /** The hint's keyed hash, in base64url. */
       readonly hint: string | undefined;
-      readonly tip: string | undefined;
-      readonly resends: boolean;
-      readonly metadata: Metadata;
-      readonly createdAt: Date;
       readonly updatedAt: Date;
-    }
+    })
   | { readonly type: "turn"; readonly turn: StoredTurn };
