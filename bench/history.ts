@@ -139,7 +139,7 @@ async function measureLookUp(store: SessionStore, { user, path }: Talk): Promise
   const before = process.cpuUsage();
   for (let times = 0; times < lookUps; times += 1) {
     const session = await store.findSession("default", `user:${user}`);
-    const found = await store.findByDigest(session?.id ?? "", digests);
+    const found = await store.findTwins(session?.id ?? "", "digest", digests);
     if (found === undefined) throw new Error("The thread was not found.");
   }
   const { user: own, system } = process.cpuUsage(before);

@@ -31,12 +31,10 @@ export interface Search {
   /** The same if all of it is cached, or all but its end; undefined if more would have to be read. */
   recallPath(turnId: string): Promise<Path | undefined>;
   /**
-   * A turn with the first of these digests that any turn of the session has: preferably one of the `maxExaminedTwins`
-   * newest that nothing follows, and of several the newest.
+   * The session's turns with the first of these digests that any of them has, or ending with such an exchange: at most
+   * `maxTwins`, newest first.
    */
-  findByDigest(sessionId: string, digests: readonly string[]): Promise<FoundTurn | undefined>;
-  /** The session's turns with this digest, or ending with this exchange: at most `maxTwins`, newest first. */
-  findTwins(sessionId: string, by: "digest" | "exchange", mark: string): Promise<readonly Twin[]>;
+  findTwins(sessionId: string, by: "digest" | "exchange", marks: readonly string[]): Promise<Twins | undefined>;
   /** How many threads the session has (turns that nothing follows), counted up to two. */
   countThreads(sessionId: string): Promise<number>;
   /** An earlier request of the owner with this idempotency key. */
@@ -199,11 +197,8 @@ export interface StoredFailure {
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** The most twins that are returned. */
+/** The most twins that are returned: they all say the same, and there may be thousands. */
 export const maxTwins = 8;
-
-/** Among how many twins one that nothing follows is searched: they all say the same, and thousands may be followed. */
-export const maxExaminedTwins = 100;
 
 /** One of the turns with the same digest, or the same exchange. */
 export interface Twin {
@@ -212,9 +207,10 @@ export interface Twin {
   readonly hasChildren: boolean;
 }
 
-export interface FoundTurn extends Twin {
-  /** Which of the digests it has. */
+export interface Twins {
+  /** Which of the marks they have. */
   readonly index: number;
+  readonly twins: readonly [newest: Twin, ...others: Twin[]];
 }
 
 export interface Commit {

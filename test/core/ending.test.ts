@@ -52,7 +52,7 @@ test("matching the end of a long thread reads no more turns than the caller show
   const { path, looks } = createThread(5_000);
   const store = {
     ...createMemoryStore(),
-    findTwins: async () => [{ id: "resp_4999", hasChildren: false }],
+    findTwins: async () => ({ index: 0, twins: [{ id: "resp_4999", hasChildren: false }] as const }),
     readPath: async () => path,
     countThreads: async () => 1,
   };

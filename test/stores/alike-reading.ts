@@ -41,12 +41,10 @@ async function searchOne({ ask }: World, { id }: World["sessions"][number]): Pro
   await ask(`read the session ${id}`, (store) => store.readSession(id));
   await ask(`count the threads of ${id}`, (store) => store.countThreads(id));
   for (const some of [digests, digests.slice(2)]) {
-    await ask(`look for ${some.join(" or ")} in ${id}`, (store) => store.findByDigest(id, some));
+    await ask(`look for ${some.join(" or ")} in ${id}`, (store) => store.findTwins(id, "digest", some));
   }
-  for (const each of digests)
-    await ask(`look for all with ${each} in ${id}`, (store) => store.findTwins(id, "digest", each));
   for (const each of exchanges)
-    await ask(`look for ${each} in ${id}`, (store) => store.findTwins(id, "exchange", each));
+    await ask(`look for ${each} in ${id}`, (store) => store.findTwins(id, "exchange", [each]));
 }
 
 export async function list(world: World, { owner, choose }: Chance): Promise<void> {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { SessionStore, StoredTurn } from "../../src/core/store.ts";
 import type { It } from "./contract-said.ts";
 import {
+  findByDigest,
   findByExchange,
   fullTold,
   gather,
@@ -44,7 +45,7 @@ export function describeAbandonedThreads(it: It): void {
       assert.deepEqual(await readTurns(store, id), []);
     }
     assert.equal(await store.findKey("alice", "key"), undefined);
-    assert.equal(await store.findByDigest(root.session!, [marks.digest]), undefined);
+    assert.equal(await findByDigest(store, root.session!, [marks.digest]), undefined);
     assert.deepEqual(await findByExchange(store, root.session!, marks.exchange), []);
     assert.deepStrictEqual(await readTurns(store, young.id), [root, shared, young]);
     assert.deepStrictEqual(await readTurns(store, tip.id), [tip]);

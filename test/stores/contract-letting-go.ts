@@ -7,6 +7,7 @@ import type { ArchiveRecord, SessionStore, StoredTurn } from "../../src/core/sto
 import { createMemoryStore } from "./memory.ts";
 import type { It } from "./contract-said.ts";
 import {
+  findByDigest,
   findByExchange,
   fullTold,
   gather,
@@ -104,11 +105,11 @@ export function describeDeletion(it: It): void {
     const turn = await keepBelow(store, root!, marks);
     const child = await keepBelow(store, turn, { digest: newDigest() });
     await store.deleteTurn("alice", turn.id);
-    assert.equal(await store.findByDigest(root!.session!, [marks.digest]), undefined);
+    assert.equal(await findByDigest(store, root!.session!, [marks.digest]), undefined);
     assert.deepEqual(await findByExchange(store, root!.session!, marks.exchange), []);
     await store.deleteTurn("alice", root!.id);
     assert.deepStrictEqual(await readTurns(store, child.id), [{ ...child, parent: undefined, gap: true }]);
-    assert.equal((await store.findByDigest(root!.session!, [child.digest!]))?.id, child.id);
+    assert.equal((await findByDigest(store, root!.session!, [child.digest!]))?.id, child.id);
     assert.equal(await store.countThreads(root!.session!), 1);
   });
 
@@ -132,7 +133,7 @@ export function describeDeletion(it: It): void {
     assert.equal(await store.findSession("alice", "hint"), undefined);
     assert.equal(await store.readSession(sessionId), undefined);
     assert.equal(await store.findKey("alice", "key"), undefined);
-    assert.equal(await store.findByDigest(sessionId, [keyed.digest!]), undefined);
+    assert.equal(await findByDigest(store, sessionId, [keyed.digest!]), undefined);
     assert.deepEqual(await findByExchange(store, sessionId, keyed.exchange!), []);
     assert.equal(await store.countThreads(sessionId), 0);
     for (const { id } of [...thread, keyed]) {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { It } from "./contract-said.ts";
 import {
+  findByDigest,
   fullTold,
   keepThread,
   makePair,
@@ -71,7 +72,7 @@ export function describeBackground(it: It): void {
     assert.deepStrictEqual(await store.findTurn("alice", done.id), done);
     assert.deepStrictEqual(await readTurns(store, done.id), [first!, done].map(withoutTold));
     assert.equal((await store.readSession(first!.session!))?.tip, done.id);
-    assert.equal((await store.findByDigest(first!.session!, [done.digest!]))?.id, done.id);
+    assert.equal((await findByDigest(store, first!.session!, [done.digest!]))?.id, done.id);
     assert.equal((await store.findKey("alice", "key"))?.turnId, done.id);
     assert.equal(await store.endRunning(failure, new Date()), 0);
   });
@@ -85,7 +86,7 @@ export function describeBackground(it: It): void {
     await store.commit({ turns: [first], session: toCreate(first, "hint") });
     const done = { ...running, status: "completed", session, digest } as const;
     await store.commit({ turns: [done], session: toMove(done, first.id, "refuse"), begun: true });
-    assert.equal((await store.findByDigest(session, [digest]))?.id, done.id);
+    assert.equal((await findByDigest(store, session, [digest]))?.id, done.id);
   });
 
   it("stores a shown history together with the background turn after it", async (store) => {

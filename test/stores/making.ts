@@ -127,7 +127,15 @@ export async function keepSession(store: SessionStore, wanted: Partial<StoredTur
 
 /** The ids of the newest turns of a session that end with an exchange. */
 export async function findByExchange(store: SessionStore, session: string, exchange: string): Promise<string[]> {
-  return (await store.findTwins(session, "exchange", exchange)).map(({ id }) => id);
+  return (await store.findTwins(session, "exchange", [exchange]))?.twins.map(({ id }) => id) ?? [];
+}
+
+/** The newest turn with the first of the digests that any has, rather one that nothing follows; and which that is. */
+export async function findByDigest(store: SessionStore, session: string, digests: readonly string[]) {
+  const found = await store.findTwins(session, "digest", digests);
+  const { index, twins } = found ?? { index: undefined, twins: [] };
+  const twin = twins.find(({ hasChildren }) => !hasChildren) ?? twins[0];
+  return twin && { ...twin, index };
 }
 
 /** Prunes until nothing is left to do. */

@@ -13,6 +13,7 @@ import { migrate, newestVersion, readVersion } from "../../src/stores/sqlite/sch
 import { describeStore } from "./contract.ts";
 import { createFiles, look, writeUnfinished } from "./files.ts";
 import {
+  findByDigest,
   findByExchange,
   fullTold,
   keepThread,
@@ -166,7 +167,7 @@ describe("the file of the SQLite store", () => {
     const move = { id: sessionId, expectedTip: old.id, otherwise: "refuse", resends: true } as const;
     assert.equal(await store.commit({ turns: [turn], session: move }), true);
     assert.deepStrictEqual(await readTurns(store, turn.id), [root, old, turn]);
-    assert.deepStrictEqual(await store.findByDigest(sessionId, [newDigest(), marks.digest]), {
+    assert.deepStrictEqual(await findByDigest(store, sessionId, [newDigest(), marks.digest]), {
       id: turn.id,
       index: 1,
       hasChildren: false,

@@ -149,11 +149,11 @@ async function findCandidates(
   history: readonly Run[],
 ): Promise<readonly Twin[]> {
   const exchange = chain.exchangeOf(session.id, history);
-  if (exchange !== undefined) return store.findTwins(session.id, "exchange", exchange);
+  if (exchange !== undefined) return (await store.findTwins(session.id, "exchange", [exchange]))?.twins ?? [];
   const tip = session.tip === undefined ? undefined : (await store.readPath(session.tip)).tip;
   if (tip === undefined) return [];
-  const twins = await store.findTwins(session.id, "digest", tip.digest ?? "");
-  return [twins.find(({ id }) => id === tip.id) ?? { id: tip.id, hasChildren: false }];
+  const found = await store.findTwins(session.id, "digest", [tip.digest ?? ""]);
+  return [found?.twins.find(({ id }) => id === tip.id) ?? { id: tip.id, hasChildren: false }];
 }
 
 /**

@@ -121,26 +121,27 @@ async function meet(
   { known, path: likely }: Likely,
 ): Promise<FromRoot | undefined> {
   const runs = runsBehind(shown, known.length);
-  const digests = chain.follow(known.digest, runs);
+  const followed = chain.follow(known.digest, runs);
   // A turn ends with a word of the model, so a thread can be met only there, or where the history ends, even with a
   // blank word; the longest beginning comes first.
   const ends = runs
-    .map(({ side, end }, index) => ({ side, length: end, digest: digests[index] ?? "" }))
+    .map(({ side, end }, index) => ({ side, length: end, digest: followed[index] ?? "" }))
     .filter(({ side }, index) => side === "model" || index === runs.length - 1)
     .toReversed();
   const candidates: readonly Pick<Known, "length" | "digest">[] = known.length === 0 ? ends : [...ends, known];
-  const found = await store.findByDigest(
-    sessionId,
-    candidates.map(({ digest }) => digest),
-  );
+  const digests = candidates.map(({ digest }) => digest);
+  const found = await store.findTwins(sessionId, "digest", digests);
   if (found === undefined) return undefined;
+  const { twins } = found;
+  // One that nothing follows can be continued without a branch.
+  const preferred = twins.find(({ hasChildren }) => !hasChildren) ?? twins[0];
   const foundEnd = candidates[found.index]?.length ?? 0;
   const isWhole = found.index === 0;
-  const newest = found.id === likely.tip?.id ? likely : await store.readPath(found.id);
+  const first = preferred.id === likely.tip?.id ? likely : await store.readPath(preferred.id);
   // It may have been deleted meanwhile.
-  if (newest.tip?.id !== found.id) return undefined;
-  const twin = await chooseTwin(store, sessionId, shown, steeringOf(shown, known), { ...found, path: newest });
-  if (twin === undefined && !hasBeginning(newest, shown)) return undefined;
+  if (first.tip?.id !== preferred.id) return undefined;
+  const twin = await chooseTwin(store, shown, steeringOf(shown, known), twins, { ...preferred, path: first });
+  if (twin === undefined && !hasBeginning(first, shown)) return undefined;
   // Nothing else matches better: as the end of another conversation it would get that one's instructions.
   if (twin === undefined) return { isWhole: true, ...foreign(shown) };
   const { path } = twin;
@@ -185,19 +186,18 @@ interface ReadTwin extends Pick<Twin, "hasChildren"> {
  */
 async function chooseTwin(
   store: SessionStore,
-  sessionId: string,
   shown: Shown,
   own: readonly Item[],
-  newest: ReadTwin,
+  twins: readonly Twin[],
+  preferred: ReadTwin,
 ): Promise<ReadTwin | undefined> {
-  const { steering, tip } = newest.path;
-  const isPossible = hasBeginning(newest.path, shown);
-  if (isPossible && isSameSteering(steering, own)) return newest;
-  const found = await store.findTwins(sessionId, "digest", tip?.digest ?? "");
+  const { steering } = preferred.path;
+  const isPossible = hasBeginning(preferred.path, shown);
+  if (isPossible && isSameSteering(steering, own)) return preferred;
   let best: ReadTwin | undefined;
   // Beyond these, the others' instructions are unknown.
-  let isClear = found.length < maxTwins;
-  for (const { id, hasChildren } of found) {
+  let isClear = twins.length < maxTwins;
+  for (const { id, hasChildren } of twins) {
     const path = await store.readPath(id);
     if (path.tip?.id !== id || !hasBeginning(path, shown)) continue;
     if (!isSameSteering(path.steering, steering)) isClear = false;
@@ -205,7 +205,7 @@ async function chooseTwin(
     if (!hasChildren) return { hasChildren, path };
     best ??= { hasChildren, path };
   }
-  return best ?? (isPossible && (own.length > 0 || isClear) ? newest : undefined);
+  return best ?? (isPossible && (own.length > 0 || isClear) ? preferred : undefined);
 }
 
 /** Instructions come first, if any, then words alone; and the path has nothing else either. */

@@ -1,6 +1,6 @@
 /** Finds a request's place in the Redis store. */
 import type { Path } from "../../core/place/path.ts";
-import { maxTwins, type Search, type Session, type StoredTurn } from "../../core/store.ts";
+import type { Search, Session, StoredTurn, Twin } from "../../core/store.ts";
 import { joinSteps, type Step } from "../paths.ts";
 import { createSharing } from "../sharing.ts";
 import type { Access } from "./access.ts";
@@ -89,22 +89,16 @@ export function createSearch(access: Access): Search {
       await readPart(turnId, endBounds);
       return recent.path(turnId);
     },
-    async findByDigest(sessionId, digests) {
-      // Most callers show what they received last, which is the first digest: the others are seldom worth a list.
-      for (let start = 0, length = 8; start < digests.length; start += length, length = 2_000) {
-        const wanted = digests.slice(start, start + length);
-        const [index, id, hasChildren] = toList(await access.read(scripts.findByDigest, sessionId, ...wanted));
-        if (id !== undefined) return { id: String(id), index: start + Number(index), hasChildren: hasChildren === 1 };
+    async findTwins(sessionId, by, marks) {
+      const kind = by === "digest" ? "d" : "x";
+      // Most callers show what they received last, which is the first mark: the others are seldom worth a list.
+      for (let start = 0, length = 8; start < marks.length; start += length, length = 2_000) {
+        const wanted = marks.slice(start, start + length);
+        const [index, found] = toList(await access.read(scripts.findTwins, sessionId, kind, ...wanted));
+        const [newest, ...others] = toList(found).map(toTwin);
+        if (newest !== undefined) return { index: start + Number(index), twins: [newest, ...others] };
       }
       return undefined;
-    },
-    async findTwins(sessionId, by, mark) {
-      const name = `${by === "digest" ? "d" : "x"}${mark}`;
-      const twins = toList(await access.read(scripts.findTwins, sessionId, name, String(maxTwins)));
-      return twins.map((each) => {
-        const [id, hasChildren] = toList(each);
-        return { id: String(id), hasChildren: hasChildren === 1 };
-      });
     },
     async countThreads(sessionId) {
       return Math.min(Number(await access.send("HGET", access.key(`s:${sessionId}`), "ends")), 2);
@@ -125,6 +119,11 @@ type Bounds = readonly [steps: string, bytes: string];
 const endBounds: Bounds = ["8", "100000"];
 /** So that Redis can serve others. */
 const partBounds: Bounds = ["500", "4000000"];
+
+function toTwin(reply: Reply): Twin {
+  const [id, hasChildren] = toList(reply);
+  return { id: String(id), hasChildren: hasChildren === 1 };
+}
 
 function toSession(id: string, reply: Reply | undefined): Session | undefined {
   const [owner, tip, resends] = toList(reply);

@@ -2,13 +2,11 @@
 import type { Path } from "../../core/place/path.ts";
 import {
   type Conversation,
-  type FoundTurn,
-  maxExaminedTwins,
   maxTwins,
   type Search,
   type Session,
   type StoredTurn,
-  type Twin,
+  type Twins,
 } from "../../core/store.ts";
 import { joinSteps, type Step } from "../paths.ts";
 import { createSharing } from "../sharing.ts";
@@ -35,11 +33,6 @@ export function createSearch(access: Access, lookup: CommitLookup): Search {
   const { recent, read, refreshOncePerRound } = access;
   const statements = prepareSearch(access);
   const shareTurn = createSharing<StoredTurn | undefined>();
-
-  function findTurnWith(digest: string, index: number, sessionId: string): FoundTurn | undefined {
-    const row = statements.findByDigest.get(digest, sessionId);
-    return row && { ...toTwin(row as unknown as TwinRow), index };
-  }
 
   function recall(turnId: string): Path | undefined {
     read(refreshOncePerRound);
@@ -88,19 +81,16 @@ export function createSearch(access: Access, lookup: CommitLookup): Search {
     async recallPath(turnId) {
       return recall(turnId);
     },
-    async findByDigest(sessionId, digests) {
+    async findTwins(sessionId, by, marks) {
+      const { findTwins, findKnown } = statements.by[by];
+      const find = (mark: string, index: number) => toTwins(index, findTwins.all(mark, sessionId));
       return read(() => {
-        // Most callers show what they received last, which is the first digest: the others are seldom worth a list.
-        const [first] = digests;
-        const found = first === undefined ? undefined : findTurnWith(first, 0, sessionId);
-        if (found !== undefined || digests.length < 2) return found;
-        const hit = statements.findKnownDigest.get(JSON.stringify(digests), sessionId) as KnownRow | undefined;
-        return hit && findTurnWith(hit.digest, hit.place, sessionId);
+        // Most callers show what they received last, which is the first mark: the others are seldom worth a list.
+        const found = find(marks[0] ?? "", 0);
+        if (found !== undefined || marks.length < 2) return found;
+        const hit = findKnown.get(JSON.stringify(marks), sessionId) as KnownRow | undefined;
+        return hit && find(hit.mark, hit.place);
       });
-    },
-    async findTwins(sessionId, by, mark) {
-      const rows = read(() => statements.findTwins[by].all(mark, sessionId)) as unknown as TwinRow[];
-      return rows.map(toTwin);
     },
     async countThreads(sessionId) {
       const row = read(() => statements.countThreads.get(sessionId)) as { count: number };
@@ -142,18 +132,14 @@ function toConversation(id: string, [owner, tip, resends, created, metadata]: Co
   return { ...session, createdAt: new Date(created), metadata: JSON.parse(metadata) };
 }
 
-type TwinRow = [id: string, hasChildren: number];
-
-function toTwin([id, hasChildren]: TwinRow): Twin {
-  return { id, hasChildren: hasChildren === 1 };
+function toTwins(index: number, rows: readonly unknown[]): Twins | undefined {
+  const twins = (rows as [string, number][]).map(([id, hasChildren]) => ({ id, hasChildren: hasChildren === 1 }));
+  const [newest, ...others] = twins;
+  return newest && { index, twins: [newest, ...others] };
 }
 
-const toTwins = (mark: "digest" | "exchange") => `
-  SELECT id, NOT (${isLeaf}) FROM turns INDEXED BY turns_by_${mark}
-  WHERE ${mark} = ? AND session = ? ORDER BY rowid DESC LIMIT ${maxTwins}`;
-
 interface KnownRow {
-  readonly digest: string;
+  readonly mark: string;
   readonly place: number;
 }
 
@@ -179,8 +165,19 @@ function prepareSearch({ prepare }: Access) {
     ) SELECT * FROM path`,
     "arrays",
   );
-  const twins = "FROM turns INDEXED BY turns_by_digest WHERE digest = ?1 AND session = ?2";
-  const oldestExamined = `ifnull((SELECT rowid ${twins} ORDER BY rowid DESC LIMIT 1 OFFSET ${maxExaminedTwins - 1}), 0)`;
+  const prepareMark = (mark: "digest" | "exchange") => ({
+    findTwins: prepare(
+      `
+      SELECT id, NOT (${isLeaf}) FROM turns INDEXED BY turns_by_${mark}
+      WHERE ${mark} = ? AND session = ? ORDER BY rowid DESC LIMIT ${maxTwins}`,
+      "arrays",
+    ),
+    // The rows of json_each come in the order of the list, so the search ends at the first hit.
+    findKnown: prepare(`
+      SELECT wanted.key AS place, wanted.value AS mark FROM json_each(?) AS wanted
+      WHERE EXISTS (SELECT 1 FROM turns INDEXED BY turns_by_${mark} WHERE ${mark} = wanted.value AND session = ?)
+      ORDER BY wanted.rowid LIMIT 1`),
+  });
   return {
     readSession: prepare(
       "SELECT owner, tip, resends, created, metadata FROM sessions WHERE id = ? AND deleted = 0",
@@ -188,21 +185,7 @@ function prepareSearch({ prepare }: Access) {
     ),
     findTurn,
     readPath,
-    // The second half runs only when the first found nothing.
-    findByDigest: prepare(
-      `
-      SELECT * FROM (SELECT id, 0 ${twins} AND rowid >= ${oldestExamined} AND ${isLeaf} ORDER BY rowid DESC LIMIT 1)
-      UNION ALL
-      SELECT * FROM (SELECT id, 1 ${twins} ORDER BY rowid DESC LIMIT 1)
-      LIMIT 1`,
-      "arrays",
-    ),
-    findTwins: { digest: prepare(toTwins("digest"), "arrays"), exchange: prepare(toTwins("exchange"), "arrays") },
-    // The rows of json_each come in the order of the list, so the search ends at the first hit.
-    findKnownDigest: prepare(`
-      SELECT wanted.key AS place, wanted.value AS digest FROM json_each(?) AS wanted
-      WHERE EXISTS (SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE digest = wanted.value AND session = ?)
-      ORDER BY wanted.rowid LIMIT 1`),
+    by: { digest: prepareMark("digest"), exchange: prepareMark("exchange") },
     countThreads: prepare(`
       SELECT count(*) AS count FROM (
         SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE session = ? AND ${isFollowable} AND ${isLeaf} LIMIT 2)`),

@@ -1,6 +1,6 @@
 /** Finds a request's place in the memory store. */
 import { noPath, type Path } from "../../../src/core/place/path.ts";
-import { maxExaminedTwins, maxTwins, type Search } from "../../../src/core/store.ts";
+import { maxTwins, type Search } from "../../../src/core/store.ts";
 import type { Step } from "../../../src/stores/paths.ts";
 import type { CommitLookup } from "../../../src/stores/verdict.ts";
 import { type Tables, toStep } from "./tables.ts";
@@ -37,19 +37,14 @@ export function createSearch(tables: Tables, lookup: CommitLookup): Search {
     },
     readPath,
     recallPath: readPath,
-    async findByDigest(sessionId, digests) {
+    async findTwins(sessionId, by, marks) {
       checkOpen();
-      for (const [index, digest] of digests.entries()) {
-        const twins = [...listed("digest", sessionId, digest)].slice(-maxExaminedTwins);
-        const id = twins.findLast((twin) => !tables.hasChildren(twin)) ?? twins.at(-1);
-        if (id !== undefined) return { id, index, hasChildren: tables.hasChildren(id) };
+      for (const [index, mark] of marks.entries()) {
+        const ids = [...listed(by, sessionId, mark)].toReversed().slice(0, maxTwins);
+        const [newest, ...others] = ids.map((id) => ({ id, hasChildren: tables.hasChildren(id) }));
+        if (newest !== undefined) return { index, twins: [newest, ...others] };
       }
       return undefined;
-    },
-    async findTwins(sessionId, by, mark) {
-      checkOpen();
-      const twins = [...listed(by, sessionId, mark)].toReversed().slice(0, maxTwins);
-      return twins.map((id) => ({ id, hasChildren: tables.hasChildren(id) }));
     },
     async countThreads(sessionId) {
       checkOpen();

@@ -1,5 +1,5 @@
 /** The Lua that reads. What belongs to a session being deleted is not found. */
-import { maxExaminedTwins } from "../../../core/store.ts";
+import { maxTwins } from "../../../core/store.ts";
 import { look, plain, refuseOtherKey } from "../script.ts";
 import { place, shortInput } from "./tree.ts";
 
@@ -31,36 +31,21 @@ end
 return { call('GET', P .. 'changes'), steps }
 `);
 
-/** The first of the digests that any turn has, and of its newest turns the last that nothing follows, else the newest. */
-export const findByDigest = look(String.raw`
-local key = P .. 'sd:' .. ARGV[1]
-for index = 2, #ARGV do
-  local list = call('HGET', key, 'd' .. ARGV[index])
+/** The newest turns with the first of the digests or exchanges that any has, each with whether something follows it. */
+export const findTwins = look(String.raw`
+for index = 3, #ARGV do
+  local list = call('HGET', P .. 'sd:' .. ARGV[1], ARGV[2] .. ARGV[index])
   if list then
-    local newest, examined = nil, 0
+    local twins = {}
     for number in string.gmatch(string.reverse(list), '%d+') do
+      if #twins == ${maxTwins} then break end
       local id = idOf(string.reverse(number))
-      newest = newest or id
-      if call('HEXISTS', turnKey(id), 'c') == 0 then return { index - 2, id, 0 } end
-      examined = examined + 1
-      if examined == ${maxExaminedTwins} then break end
+      twins[#twins + 1] = { id, call('HEXISTS', turnKey(id), 'c') }
     end
-    return { index - 2, newest, 1 }
+    return { index - 3, twins }
   end
 end
 return false
-`);
-
-/** The newest turns of a session that have a digest or an exchange, each with whether something follows it. */
-export const findTwins = look(String.raw`
-local list = call('HGET', P .. 'sd:' .. ARGV[1], ARGV[2])
-local alike = {}
-for number in string.gmatch(string.reverse(list or ''), '%d+') do
-  if #alike == tonumber(ARGV[3]) then break end
-  local id = idOf(string.reverse(number))
-  alike[#alike + 1] = { id, call('HEXISTS', turnKey(id), 'c') }
-end
-return alike
 `);
 
 export const findKey = look(String.raw`
