@@ -1,5 +1,4 @@
 /** Samples under one name, and the text in which Prometheus reads them. */
-import type { Histogram } from "./histogram.ts";
 
 /** A metric with all of its samples. */
 export interface Family {
@@ -9,44 +8,19 @@ export interface Family {
   readonly values: readonly Sample[];
 }
 
-interface Sample {
+export interface Sample {
   readonly labels: Labels;
   readonly value: number;
   /** If it differs from the family's name. */
   readonly metricName?: string;
 }
 
-export type Labels = Readonly<Record<string, string | number>>;
+export type Labels = Readonly<Record<string, Label>>;
+export type Label = string | number;
 
-/** Values with their labels. */
-export type Labelled<Value> = readonly (readonly [labels: Labels, value: Value])[];
-
-export function toCounter(name: string, help: string, values: Labelled<number>): Family {
-  return { name, help, type: "counter", values: values.map(([labels, value]) => ({ labels, value })) };
-}
-
-/** One value needs no labels. */
-export function toGauge(name: string, help: string, values: Labelled<number> | number): Family {
-  const labelled: Labelled<number> = typeof values === "number" ? [[{}, values]] : values;
-  return { name, help, type: "gauge", values: labelled.map(([labels, value]) => ({ labels, value })) };
-}
-
-export function toHistogram(name: string, help: string, values: Labelled<Histogram>): Family {
-  return { name, help, type: "histogram", values: values.flatMap(([labels, value]) => toSamples(name, labels, value)) };
-}
-
-/** On the wire, buckets are cumulative. */
-function toSamples(name: string, labels: Labels, { bounds, counts, sum }: Histogram): readonly Sample[] {
-  let total = 0;
-  const buckets = counts.map((count, index) => {
-    total += count;
-    return { metricName: `${name}_bucket`, labels: { ...labels, le: bounds[index] ?? "+Inf" }, value: total };
-  });
-  return [
-    ...buckets,
-    { metricName: `${name}_sum`, labels, value: sum },
-    { metricName: `${name}_count`, labels, value: total },
-  ];
+/** One value, measured when it is read. */
+export function toFamily(type: "counter" | "gauge", name: string, help: string, value: number): Family {
+  return { name, help, type, values: [{ labels: {}, value }] };
 }
 
 /** Loads the library for the first reader. Its aggregator can write what was counted elsewhere. */
