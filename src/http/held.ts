@@ -1,6 +1,6 @@
 /** Bounds the memory of requests in progress and of unread answers together, and shares it among owners. */
 import { GatewayError } from "../core/errors.ts";
-import { createTally } from "./tally.ts";
+import { createTally } from "../core/tally.ts";
 
 export interface Holdings {
   /** The total. */

@@ -1,9 +1,9 @@
 /** The running turns: how many there may be, how much they hold, and how they are cancelled. */
 import { drainingError, GatewayError } from "../core/errors.ts";
 import type { AcquireSlot } from "../core/gateway.ts";
+import { createTally, type Tally } from "../core/tally.ts";
 import type { Token } from "./auth.ts";
 import type { Holdings } from "./held.ts";
-import { createTally, type Tally } from "./tally.ts";
 
 /** Who wants a slot. */
 interface SlotRequest {

@@ -2,6 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import type { AskedKey, Caller, Reply, Resumption } from "../gateway.ts";
 import type { Item } from "../item.ts";
+import { createTally } from "../tally.ts";
 import type { Ask } from "../turn.ts";
 import { unlessAborted } from "../unless-aborted.ts";
 import { type BeginStored, type BeginStoredParts, describeUnplaced, isPublishable } from "./begun.ts";
@@ -129,42 +130,34 @@ interface Remembered extends FirstAnswer {
   readonly until: number;
 }
 
-/** What is remembered for one owner. */
-interface Share {
-  /** By their keys, the oldest first. */
-  readonly answers: Map<string, Remembered>;
-  size: number;
-}
-
 /**
  * Answers that are only in memory: their callers forbid to store them. If there is too much, the owner of the most loses
  * its oldest, so that nobody can make a gateway forget the answers, and repeat the turns, of others.
  */
 function createUnstored(limits: () => KeyedLimits, elapsedMs: () => number) {
-  const shares = new Map<string, Share>();
-  let total = 0;
+  /** By owner, then by key, the oldest first. */
+  const answers = new Map<string, Map<string, Remembered>>();
+  const sizes = createTally();
 
   function forget(owner: string, key: string): void {
-    const share = shares.get(owner);
-    const size = share?.answers.get(key)?.size;
-    if (share === undefined || size === undefined) return;
-    share.answers.delete(key);
-    share.size -= size;
-    total -= size;
-    if (share.answers.size === 0) shares.delete(owner);
+    const own = answers.get(owner);
+    const size = own?.get(key)?.size ?? 0;
+    own?.delete(key);
+    if (own?.size === 0) answers.delete(owner);
+    sizes.add(owner, -size);
   }
 
   function forgetSurplus(maxSize: number): void {
-    while (total > maxSize) {
-      const [owner, { answers }] = shares.entries().reduce((one, other) => (other[1].size > one[1].size ? other : one));
-      const [oldest = ""] = answers.keys();
-      forget(owner, oldest);
+    while (sizes.total > maxSize) {
+      const largest = sizes.largest();
+      const [oldest = ""] = answers.get(largest)?.keys() ?? [];
+      forget(largest, oldest);
     }
   }
 
   function forgetOld(): void {
-    for (const [owner, { answers }] of shares) {
-      for (const [key, { until }] of answers) {
+    for (const [owner, own] of answers) {
+      for (const [key, { until }] of own) {
         if (until > elapsedMs()) break;
         forget(owner, key);
       }
@@ -173,18 +166,16 @@ function createUnstored(limits: () => KeyedLimits, elapsedMs: () => number) {
 
   return {
     find(owner: string, key: string): FirstAnswer | undefined {
-      const answer = shares.get(owner)?.answers.get(key);
+      const answer = answers.get(owner)?.get(key);
       return answer !== undefined && answer.until > elapsedMs() ? answer : undefined;
     },
     add(owner: string, key: string, answer: FirstAnswer, characters: number): void {
       const { keyMs, maxRememberedCharacters } = limits();
       const size = characters + answerOverhead;
       forget(owner, key);
-      const share = shares.get(owner) ?? { answers: new Map(), size: 0 };
-      shares.set(owner, share);
-      share.answers.set(key, { ...answer, size, until: elapsedMs() + keyMs });
-      share.size += size;
-      total += size;
+      const own = answers.get(owner) ?? new Map<string, Remembered>();
+      answers.set(owner, own.set(key, { ...answer, size, until: elapsedMs() + keyMs }));
+      sizes.add(owner, size);
       forgetOld();
       forgetSurplus(maxRememberedCharacters);
     },

@@ -1,8 +1,10 @@
-/** Counts something for each owner: turns or bytes. Owners that have none take no memory. */
+/** Counts something for each owner: turns, bytes, characters. Owners that have none take no memory. */
 export interface Tally {
   readonly total: number;
   of(owner: string): number;
   add(owner: string, change: number): void;
+  /** Who has the most, if anybody has any: if that one gives way, nobody can keep the others out. */
+  largest(): string;
 }
 
 export function createTally(): Tally {
@@ -19,6 +21,11 @@ export function createTally(): Tally {
       const count = of(owner) + change;
       if (count > 0) counts.set(owner, count);
       else counts.delete(owner);
+    },
+    largest() {
+      let largest = "";
+      for (const [owner, count] of counts) if (count > of(largest)) largest = owner;
+      return largest;
     },
   };
 }
