@@ -4,28 +4,21 @@ import { createCohort } from "../core/cohort.ts";
 import { drainingError, toGatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import { createAdmission } from "./admission.ts";
-import { createArrivals } from "./arrivals.ts";
-import { createAdmit } from "./auth.ts";
-import { createBeginnings } from "./beginnings.ts";
 import { cutWhenStalled } from "./client.ts";
 import { prepareClosing } from "./closing.ts";
 import { createBurstWait } from "./burst.ts";
 import { watchConnections } from "./connections.ts";
 import { sendError } from "./errors.ts";
-import { createHoldings } from "./held.ts";
-import { createJournal } from "./journal.ts";
 import type { DoorLog } from "./lines.ts";
 import { createListener } from "./listener.ts";
 import type { Metrics, MetricSources } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
-import { createTakeRequest } from "./rate.ts";
 import { answerRequests, createFindRoute, isUpgrade } from "./router.ts";
 import { toRoutes } from "./routes.ts";
 import { createServer } from "./server.ts";
 import { toRemarkHeaders } from "./send.ts";
-import { type Decisions, type SharedParts, toTerms } from "./terms.ts";
+import { createLasting, type Decisions, toTerms } from "./terms.ts";
 import type { Tracer } from "./trace.ts";
-import { createTurns } from "./turns.ts";
 import { holdWhole } from "./unread.ts";
 import { createWebSockets } from "./websocket.ts";
 
@@ -57,36 +50,10 @@ export interface Door {
   close(): Promise<void>;
 }
 
-/** Connections may remember a quarter of what requests may hold: clients resend what is forgotten. */
-const rememberedShare = 4;
-/** A sixteenth may be taken by earlier requests, in case they are resent. */
-const resentShare = 16;
-
 export function createDoor(parts: DoorParts): Door {
-  const { settings, gateway, adapters, ready, now, elapsedMs = () => +now(), newId, metrics, operator } = parts;
-  const held = createHoldings(() => terms.limits.maxHeldBytes, "Requests in progress and unread answers");
-  const remembered = createHoldings(
-    () => terms.limits.maxHeldBytes / rememberedShare,
-    "What WebSocket connections remember",
-  );
-  const turns = createTurns(() => terms.limits.maxConcurrentTurns, held);
-  const arrivals = createArrivals(() => terms.limits.maxArrivingBytes);
-  const journal = createJournal(parts.log, metrics, parts.tracer);
-  const lasting: SharedParts = {
-    gateway,
-    turns,
-    arrivals,
-    held,
-    remembered,
-    beginnings: createBeginnings(() => terms.limits.maxHeldBytes / resentShare),
-    journal,
-    operator,
-    now,
-    elapsedMs,
-    newTurnId: () => newId("resp"),
-    admit: createAdmit(now),
-    takeRequest: createTakeRequest(now),
-  };
+  const { settings, gateway, adapters, ready, newId, metrics } = parts;
+  const lasting = createLasting(parts, () => terms.limits);
+  const { turns, arrivals, held, remembered, journal } = lasting;
   let terms = toTerms(parts, lasting);
   const sockets = createWebSockets(() => terms);
   const sources: MetricSources = {

@@ -1,17 +1,16 @@
 /** The terms for requests. They may change while the door is open; a request keeps those it arrived under. */
-import type { Gateway } from "../core/gateway.ts";
 import type { Protocol } from "../core/ports.ts";
 import type { ResponsesProtocol } from "../protocols/responses/index.ts";
 import { type AddressOf, createAddressOf } from "./address.ts";
-import type { Arrivals } from "./arrivals.ts";
-import type { Beginnings } from "./beginnings.ts";
-import type { Admit } from "./auth.ts";
-import type { Holdings } from "./held.ts";
-import type { Journal } from "./journal.ts";
-import type { Operator } from "./operator.ts";
-import type { TakeRequest } from "./rate.ts";
-import type { HttpSettings } from "./settings.ts";
-import type { Turns } from "./turns.ts";
+import { createArrivals } from "./arrivals.ts";
+import { createAdmit } from "./auth.ts";
+import { createBeginnings } from "./beginnings.ts";
+import type { DoorParts } from "./door.ts";
+import { createHoldings } from "./held.ts";
+import { createJournal } from "./journal.ts";
+import { createTakeRequest } from "./rate.ts";
+import type { HttpLimits, HttpSettings } from "./settings.ts";
+import { createTurns } from "./turns.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -25,31 +24,38 @@ export interface Decisions {
   readonly protocols: { readonly chat: Protocol; readonly responses: ResponsesProtocol };
 }
 
-export interface Terms extends HttpSettings, Omit<Decisions, "settings">, SharedParts {
+export interface Terms extends HttpSettings, Omit<Decisions, "settings">, Lasting {
   readonly addressOf: AddressOf;
 }
 
-/** What outlasts a change of terms: all that runs, and the counts of callers. */
-export interface SharedParts {
-  readonly gateway: Gateway;
-  readonly operator: Operator;
-  readonly turns: Turns;
-  readonly arrivals: Arrivals;
+export type Lasting = ReturnType<typeof createLasting>;
+
+/** Creates what outlasts a change of terms: all that runs, and the counts of callers. */
+export function createLasting(parts: DoorParts, limits: () => HttpLimits) {
+  const { gateway, operator, now, elapsedMs = () => +now(), newId, log, metrics, tracer } = parts;
   /** The memory of requests in progress and of unread answers. */
-  readonly held: Holdings;
-  /** What WebSocket connections remember. */
-  readonly remembered: Holdings;
-  /** What earlier requests began with, in case it is resent. */
-  readonly beginnings: Beginnings;
-  readonly journal: Journal;
-  readonly now: () => Date;
-  /** Counts on steadily, however the clock is set. */
-  readonly elapsedMs: () => number;
-  readonly newTurnId: () => string;
-  readonly admit: Admit;
-  readonly takeRequest: TakeRequest;
+  const held = createHoldings(() => limits().maxHeldBytes, "Requests in progress and unread answers");
+  /** Connections may remember a quarter of what requests may hold: clients resend what is forgotten. */
+  const remembered = createHoldings(() => limits().maxHeldBytes / 4, "What WebSocket connections remember");
+  /** A sixteenth may be taken by what earlier requests began with, in case it is resent. */
+  const beginnings = createBeginnings(() => limits().maxHeldBytes / 16);
+  return {
+    gateway,
+    operator,
+    turns: createTurns(() => limits().maxConcurrentTurns, held),
+    arrivals: createArrivals(() => limits().maxArrivingBytes),
+    held,
+    remembered,
+    beginnings,
+    journal: createJournal(log, metrics, tracer),
+    now,
+    elapsedMs,
+    newTurnId: () => newId("resp"),
+    admit: createAdmit(now),
+    takeRequest: createTakeRequest(now),
+  } as const;
 }
 
-export function toTerms({ settings, protocols }: Decisions, lasting: SharedParts): Terms {
+export function toTerms({ settings, protocols }: Decisions, lasting: Lasting): Terms {
   return { ...lasting, ...settings, protocols, addressOf: createAddressOf(settings) };
 }
