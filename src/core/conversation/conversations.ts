@@ -9,7 +9,7 @@ import type { GatewayParts } from "../gateway.ts";
 import { exchangeOf, type Item, isRemoved, removed } from "../item.ts";
 import { toShown } from "../turn-record.ts";
 import { surplusWith } from "../place/surplus.ts";
-import { checkOutputs } from "../place/tools.ts";
+import { checkOutputs, pairTools } from "../place/tools.ts";
 import { brokenOffOf } from "../frame/replay.ts";
 import { resolveReferences } from "./references.ts";
 import { checkSize } from "../size.ts";
@@ -85,7 +85,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
   ): StoredTurn {
     const called = talkFrom(path, 0).filter((item) => exchangeOf(item)?.side === "model");
     // An output without its call would make every later turn of the conversation fail.
-    checkOutputs(called.concat(items), itemsParam);
+    checkOutputs(pairTools(called.concat(items)).strays, itemsParam);
     return toShown(chain, { id, owner: session.owner, session: session.id, createdAt: now(), model: "" }, path, items);
   }
 

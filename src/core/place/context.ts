@@ -2,14 +2,14 @@
 import { shownSuffix } from "../conversation/address.ts";
 import { withExtras } from "./extras.ts";
 import { GatewayError } from "../errors.ts";
-import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
+import { type Item, isSteering } from "../item.ts";
 import { amidTalk, itemsOf, keepsSome, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
 import { sideOf } from "./runs.ts";
 import { readShown, rejoin } from "./shown.ts";
 import { changesSettings, mergeSteering, readInstructions, withInnerInstructions } from "./steering.ts";
 import type { PathTurn } from "../store.ts";
-import { checkOutputs, findStray, pairTools } from "./tools.ts";
+import { checkOutputs, type Pairs, pairTools } from "./tools.ts";
 import type { Ask } from "../turn.ts";
 
 export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
@@ -41,9 +41,9 @@ export function sinceCompaction(items: readonly Item[], appliesEarlier = true): 
 
 function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
   const { path, version, by } = place;
-  if (path.length === 0) return checkTools(ask.items, place, ask);
+  if (path.length === 0) return checkTools(pairTools(ask.items), place, ask);
   const told = place.base.concat(place.input);
-  if (by !== "hint") return checkTools(talkOf(path, told).concat(told), place, ask);
+  if (by !== "hint") return checkTools(pairTools(talkOf(path, told).concat(told)), place, ask);
   const own = steering(place, ask);
   if (version?.use === "verbatim") {
     const unsaid = own.filter((item) => !place.input.includes(item));
@@ -53,12 +53,13 @@ function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
   const news = place.input.filter((item) => !isSteering(item) || notes.has(item));
   const loose = talkFrom(path, path.settled).concat(place.base, news);
   const isRewritten = path.isAbridged || callerVersion !== undefined;
+  const pairs = isRewritten ? undefined : pairTools(loose);
   // A repeated or late output of an older call requires all of the talk.
-  if (!isRewritten && findStray(loose) === undefined) return amidTalk(front, path, checkTools(loose, place, ask));
+  if (pairs?.strays.size === 0) return amidTalk(front, path, checkTools(pairs, place, ask));
   const said = version?.use === "instead" ? version.items : talkOf(path, told).filter((item) => !isSteering(item));
   const before = said.concat(place.base);
   const talk = callerVersion === undefined ? before : withInnerInstructions(before, callerVersion);
-  return front.concat(checkTools(talk.concat(news), place, ask));
+  return front.concat(checkTools(pairTools(talk.concat(news)), place, ask));
 }
 
 /**
@@ -82,14 +83,9 @@ function withShownFirst(turns: readonly PathTurn[]): readonly PathTurn[] {
 
 /** Leaves out outputs without their call, and calls without their output; the newest turn's may still be answered. */
 function withoutHalves(items: readonly Item[], newest: PathTurn | undefined, next: readonly Item[]): readonly Item[] {
-  const called = exchangeIds(items, "model");
-  const answered = exchangeIds(items.concat(next), "tools");
-  return items.filter((item) => {
-    const exchange = exchangeOf(item);
-    if (exchange === undefined) return true;
-    if (exchange.side === "tools") return called.has(exchange.id);
-    return answered.has(exchange.id) || newest?.output.includes(item) || newest?.input.includes(item);
-  });
+  const { open, strays } = pairTools(items.concat(next));
+  const isNewest = (item: Item) => newest?.output.includes(item) === true || newest?.input.includes(item) === true;
+  return items.filter((item) => !strays.has(item) && (!open.has(item) || isNewest(item)));
 }
 
 /**
@@ -115,14 +111,13 @@ function inherits({ showsAll }: Place, { settings }: Ask<Item>): boolean {
 }
 
 /** Every tool output needs its call. A call without output is an error, or left out if a hint found the session. */
-function checkTools(items: readonly Item[], { by }: Place, ask: Ask<Item>): readonly Item[] {
+function checkTools({ items, open, strays }: Pairs, { by }: Place, ask: Ask<Item>): readonly Item[] {
   const { itemsParam, needsOutputs = by !== "nothing" } = ask;
-  checkOutputs(items, itemsParam);
-  const { items: paired, open } = pairTools(items);
-  if (open.size === 0) return paired;
-  if (by === "hint") return paired.filter((item) => !open.has(item));
+  checkOutputs(strays, itemsParam);
+  if (open.size === 0) return items;
+  if (by === "hint") return items.filter((item) => !open.has(item));
   const first = open.values().find((item) => item.type === "tool-call");
-  if (first === undefined || !needsOutputs) return paired;
+  if (first === undefined || !needsOutputs) return items;
   throw new GatewayError("tool_call_mismatch", `No tool output found for function call ${first.callId}.`, {
     param: itemsParam,
   });

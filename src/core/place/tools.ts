@@ -1,22 +1,22 @@
 /** Tool calls and their outputs as models expect them: each output directly after its call. */
 import { GatewayError } from "../errors.ts";
-import { exchangeIds, exchangeOf, type Item, isSteering, type OtherItem, type ToolCall } from "../item.ts";
+import { exchangeOf, type Item, isSteering, type ToolCall } from "../item.ts";
 import { canonicalJson } from "./runs.ts";
 
-/**
- * Moves a late output after its call, where models expect it, and leaves out what is already there; `open` calls, also
- * those that only their dialect knows, are unanswered.
- */
-export function pairTools(items: readonly Item[]) {
-  const { calls, others, aside } = readCalls(items);
-  const given = exchangeIds(others, "tools");
-  const open = new Set<Item>(others.filter(({ exchange }) => exchange?.side === "model" && !given.has(exchange.id)));
-  let isLate = false;
-  for (const [item, call] of calls) {
-    if (call.given.size === 0) open.add(item);
-    if (call.late.length > 0) isLate = true;
-  }
-  if (!isLate) return { items: aside.size === 0 ? items : items.filter((item) => !aside.has(item)), open };
+export interface Pairs {
+  /** Each output after its call. */
+  readonly items: readonly Item[];
+  /** Unanswered calls, also those that only their dialect knows. */
+  readonly open: ReadonlySet<Item>;
+  /** Outputs whose call does not precede them. */
+  readonly strays: ReadonlySet<Item>;
+}
+
+/** Moves a late output after its call, where models expect it, and leaves out what is already there. */
+export function pairTools(items: readonly Item[]): Pairs {
+  const { calls, open, strays, aside } = readCalls(items);
+  if (!calls.values().some(({ late }) => late.length > 0))
+    return { items: aside.size === 0 ? items : items.filter((item) => !aside.has(item)), open, strays };
   const paired: Item[] = [];
   let due: Item[] = [];
   let answer: number | undefined;
@@ -32,29 +32,14 @@ export function pairTools(items: readonly Item[]) {
     paired.push(item);
     for (const output of call?.late ?? []) due.push(output);
   }
-  return { items: paired.concat(due), open };
+  return { items: paired.concat(due), open, strays };
 }
 
-/** The id of an output whose call does not precede it. */
-export function findStray(items: readonly Item[]): string | undefined {
-  const called = new Set<string>();
-  const calledInDialect = new Set<string>();
-  for (const item of items) {
-    const exchange = exchangeOf(item);
-    if (exchange === undefined) continue;
-    // Adapters of other dialects leave out the call, and a function's output would stand alone.
-    const calls = item.type === "other" ? calledInDialect : called;
-    if (exchange.side === "model") calls.add(exchange.id);
-    else if (!calls.has(exchange.id)) return exchange.id;
-  }
-  return undefined;
-}
-
-/** Throws if there is such an output; `param` is the caller's name for the items. */
-export function checkOutputs(items: readonly Item[], param: string): void {
-  const stray = findStray(items);
+/** Throws if there are any; `param` is the caller's name for the items. */
+export function checkOutputs(strays: Pairs["strays"], param: string): void {
+  const [stray] = strays;
   if (stray === undefined) return;
-  const message = `No tool call found for function call output with call_id ${stray}.`;
+  const message = `No tool call found for function call output with call_id ${exchangeOf(stray)?.id}.`;
   throw new GatewayError("tool_call_mismatch", message, { param });
 }
 
@@ -92,7 +77,10 @@ interface Call {
 
 function readCalls(items: readonly Item[]) {
   const calls = new Map<Item, Call>();
-  const others: OtherItem[] = [];
+  const open = new Set<Item>();
+  const strays = new Set<Item>();
+  /** Adapters of other dialects leave these out, and a function's output would stand alone. */
+  const hosted = new Map<string, Item>();
   /** What does not stay in place: late outputs, repeated outputs, calls resent with their output. */
   const aside = new Set<Item>();
   const byId = new Map<string, Call[]>();
@@ -110,7 +98,7 @@ function readCalls(items: readonly Item[]) {
     const known = item.type === "tool-call" || item.type === "tool-output" ? byId.get(item.callId) : undefined;
     // A client resends the call with its output; after another question it is another call.
     const same = item.type === "tool-call" && known !== undefined ? findSame(item, known) : undefined;
-    if (same?.given.size === 0 && same.question === question) {
+    if (same !== undefined && open.has(same.called) && same.question === question) {
       aside.add(item);
       continue;
     }
@@ -121,8 +109,17 @@ function readCalls(items: readonly Item[]) {
     if (isBetween || (isAnswer && isAnswered)) answer += 1;
     if (isQuestion) question += 1;
     isAnswered = item.type === "tool-output" || (isAnswered && !isBetween && !isAnswer);
-    if (item.type === "other") others.push(item);
+    const exchange = item.type === "other" ? item.exchange : undefined;
+    if (exchange?.side === "model") {
+      hosted.set(exchange.id, item);
+      open.add(item);
+    } else if (exchange !== undefined) {
+      const call = hosted.get(exchange.id);
+      if (call === undefined) strays.add(item);
+      else open.delete(call);
+    }
     if (item.type === "tool-call") {
+      open.add(item);
       const call: Call = { called: item, answer, question, given: new Set(), late: [] };
       calls.set(item, call);
       if (known === undefined) byId.set(item.callId, [call]);
@@ -133,7 +130,11 @@ function readCalls(items: readonly Item[]) {
     }
     if (item.type !== "tool-output") continue;
     const call = callOf(known, answer);
-    if (call === undefined) continue;
+    if (call === undefined) {
+      strays.add(item);
+      continue;
+    }
+    open.delete(call.called);
     const said = JSON.stringify(item.output);
     if (call.given.has(said)) aside.add(item);
     else {
@@ -143,7 +144,7 @@ function readCalls(items: readonly Item[]) {
       aside.add(item);
     }
   }
-  return { calls, others, aside };
+  return { calls, open, strays, aside };
 }
 
 /** What is called, however its arguments are written. */
