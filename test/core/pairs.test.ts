@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
+import { pairTools } from "../../src/core/place/tools.ts";
 import type { Ask } from "../../src/core/turn.ts";
 import type { Script } from "../scripted.ts";
 import { worked } from "../worked.ts";
@@ -349,6 +350,13 @@ test("an unanswered call does not take the output of a later one with the same i
   const items = [user("A"), call("c0"), user("B"), call("c0"), output("c0")];
   assert.deepEqual(await seeAlone(items), items);
   assert.deepEqual(await seeAlone(items, "garden"), [user("A"), user("B"), call("c0"), output("c0")]);
+});
+
+test("answers with one id for all of their calls take no longer to pair, however many there are", () => {
+  const steps = Array.from({ length: 40_000 }, () => [call("c0"), output("c0")]).flat();
+  const started = worked();
+  assert.equal(pairTools(steps).items, steps);
+  assert.ok(worked() - started < 1000);
 });
 
 test("a thousand calls with one id take no longer to distinguish than with a thousand ids", async () => {

@@ -153,6 +153,8 @@ function canonOfCall({ callId, name, group, arguments: written }: ToolCall): str
 }
 
 /** Among calls with one id, an output answers the first still open in this answer, else the newest. */
-function callOf(calls: readonly Call[] | undefined, answer: number): Call | undefined {
-  return calls?.find((call) => call.answer === answer && call.given.size === 0) ?? calls?.at(-1);
+function callOf(calls: readonly Call[] = [], answer: number): Call | undefined {
+  // A thread may have many with that id.
+  const before = calls.findLastIndex((call) => call.answer !== answer);
+  return calls.slice(before + 1).find((call) => call.given.size === 0) ?? calls.at(-1);
 }
