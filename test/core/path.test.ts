@@ -5,6 +5,7 @@ import { type Item, removed } from "../../src/core/item.ts";
 import { withoutKnown } from "../../src/core/place/again.ts";
 import { assembleContext } from "../../src/core/place/context.ts";
 import { mergeSteering } from "../../src/core/place/steering.ts";
+import { namesCall } from "../../src/core/place/calls.ts";
 import { joinCalls } from "../../src/core/place/joined-calls.ts";
 import {
   countBeyond,
@@ -17,7 +18,7 @@ import {
   turnsOf,
 } from "../../src/core/place/path.ts";
 import type { Place } from "../../src/core/place/place.ts";
-import { namesCall, withOwnIds } from "../../src/core/place/shown.ts";
+import { withOwnIds } from "../../src/core/place/shown.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
 import type { Ask } from "../../src/core/turn.ts";
 import { say } from "../scripted.ts";

@@ -65,6 +65,54 @@ const stepOf = (n: number, said = "look on"): Step => ({
   outputs: [output("c1", `seen ${n}`), output("c2", `${said} ${n}`)],
 });
 const together = ({ calls, outputs }: Step): readonly Item[] => [...calls, ...outputs];
+const oneByOne = ({ calls, outputs }: Step): readonly Item[] => calls.flatMap((each, index) => [each, outputs[index]!]);
+
+/** What a client sends of a turn's steps. */
+const forms: Record<string, (steps: readonly Step[]) => readonly Item[]> = {
+  "with its calls": (steps) => together(steps.at(-1)!),
+  "with all of its turn": (steps) => [user("look"), ...steps.flatMap(together)],
+  "with all of its turn, one by one": (steps) => [user("look"), ...steps.flatMap(oneByOne)],
+};
+for (const [form, send] of Object.entries(forms)) {
+  test(`hint: each step that is sent ${form} is shown once, and after its own calls`, async () => {
+    const { tell } = await startScene("hint");
+    await tell(user("look"));
+    const steps: Step[] = [];
+    for (const n of [1, 2, 3, 4]) {
+      steps.push(stepOf(n));
+      assert.deepEqual(await tell(...send(steps)), ["look", ...steps.flatMap(together).map(toWords)]);
+    }
+  });
+
+  for (const by of ["conversation", "hint"] as const) {
+    test(`${by}: a step that is sent ${form} again is answered anew, though the calls of the lost answer have the same ids`, async () => {
+      const { tell } = await startScene(by);
+      await tell(user("hello"));
+      await tell(user("look"));
+      const first = stepOf(2);
+      const seen = await tell(...send([first]));
+      assert.deepEqual(await tell(...send([first])), seen);
+      assert.deepEqual(await tell(...send([first])), seen);
+      const second = stepOf(5, "done");
+      const after = [...seen, ...together(second).map(toWords)];
+      assert.deepEqual(await tell(...send([first, second])), after);
+      assert.deepEqual(await tell(user("thanks")), [...after, "answer 6", "thanks"]);
+    });
+  }
+}
+
+for (const by of ["conversation", "hint"] as const) {
+  test(`${by}: parallel outputs may be sent again in another order, but not each other's`, async () => {
+    const { tell } = await startScene(by);
+    await tell(user("look"));
+    const { outputs } = stepOf(1, "done");
+    const seen = await tell(...outputs);
+    const again = await tell(...outputs.toReversed());
+    assert.deepEqual(again.toSorted(), seen.toSorted());
+    const swapped = await tell(output("c1", "done 1"), output("c2", "seen 1"));
+    assert.ok(swapped.includes("answer 3"));
+  });
+}
 
 test("a call whose output was deleted is left out, though later ones have its id", async () => {
   const { tell, remove } = await startScene("conversation");

@@ -1,8 +1,9 @@
 /** Leaves out what a caller resends, beside what is new, of a path that it continues. */
 import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
+import { openCalls } from "./calls.ts";
 import { type Path, talkFrom, turnsOf } from "./path.ts";
 import { isWord, sideOf, toRuns, toSegments, wordsOf } from "./runs.ts";
-import { openCalls, skipReasoning } from "./shown.ts";
+import { skipReasoning } from "./shown.ts";
 
 /**
  * The new items of a caller that shows no history: it may repeat a question that was answered without a word, since it

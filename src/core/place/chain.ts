@@ -3,7 +3,7 @@ import type { Item } from "../item.ts";
 import { type Path, talkFrom } from "./path.ts";
 import type { StoredTurn } from "../store.ts";
 import { type Run, sideOf, toRuns } from "./runs.ts";
-import { findAnswer } from "./shown.ts";
+import { newestAnswer } from "./shown.ts";
 
 export interface Chain {
   /** The digest after each run, continuing from another; a thread begins with its session's id. */
@@ -40,14 +40,10 @@ export function createChain(digest: (text: string) => string): Chain {
 }
 
 /** The calls that items answer are in the answer before them, as may be the beginning of their first run. */
-function neededBefore({ tip, lastSide }: Path, items: readonly Item[]): readonly Item[] {
+function neededBefore(path: Path, items: readonly Item[]): readonly Item[] {
   const sides = items.map(sideOf);
   const first = sides.find((side) => side !== undefined);
-  if (tip === undefined || (first !== lastSide && !sides.includes("tools"))) return [];
-  if (tip.output.length > 0) return tip.output;
-  // A shown history may be long, and only its last answer counts.
-  const { input } = tip;
-  return input.slice(findAnswer(input, input.findLastIndex((item) => sideOf(item) === "model") + 1));
+  return first === path.lastSide || sides.includes("tools") ? newestAnswer(path) : [];
 }
 
 /** For threads stored before turns had digests. */

@@ -1,4 +1,5 @@
 /** Finds the thread that ends with what a caller shows: the next step of its newest turn, or the end of a longer history. */
+import { namesCall, newestCalls } from "./calls.ts";
 import type { Chain } from "./chain.ts";
 import { exchangeIds, exchangeOf, type Item } from "../item.ts";
 import { joinCalls } from "./joined-calls.ts";
@@ -8,18 +9,7 @@ import type { Session, SessionStore, Twin } from "../store.ts";
 import type { Match, CallerHabits } from "./match.ts";
 import { itemsOf, type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
 import { canonOfExchange, isBlank, isWord, type Run, sideOf, toRuns, toSegments } from "./runs.ts";
-import {
-  divide,
-  hasBeginning,
-  isOneTurn,
-  isStep,
-  namesCall,
-  openCalls,
-  type Shown,
-  skipReasoning,
-  versionOf,
-  withOwnIds,
-} from "./shown.ts";
+import { divide, hasBeginning, isOneTurn, isStep, type Shown, skipReasoning, versionOf, withOwnIds } from "./shown.ts";
 
 /**
  * The next step of the session's newest turn: it names that turn's calls, which nobody does by chance, so its words
@@ -57,12 +47,14 @@ function differsInWording(shown: Shown, path: Path): boolean {
   if (path.isAbridged || !isOneTurn(talk)) return false;
   const asked = new Set(questionsOf(talk));
   if (questionsOf(shown.items.slice(0, shown.end)).some((question) => !asked.has(question))) return true;
-  const given = new Map(outputsOf(turnsOf(path).flatMap(({ input }) => input)));
-  const open = openCalls(path.tip?.output ?? []);
+  const given = new Map<string, Set<string>>();
+  for (const [id, output] of outputsOf(turnsOf(path).flatMap(({ input }) => input)))
+    given.set(id, (given.get(id) ?? new Set()).add(output));
+  const { open } = newestCalls(path);
   // The newest calls may have the ids of older ones.
   const late = outputsOf(shown.items.slice(shown.end)).filter(([id]) => !open.has(id));
   const told = outputsOf(shown.items.slice(0, shown.end)).concat(late);
-  return told.some(([id, output]) => (given.get(id) ?? output) !== output);
+  return told.some(([id, output]) => given.get(id)?.has(output) === false);
 }
 
 /** What callers said, in canonical form. The outputs around it may be long, so they are left alone. */

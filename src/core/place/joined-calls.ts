@@ -1,8 +1,9 @@
 /** Parallel calls, which some callers show one by one, each with its output, joined as the path has them. */
+import { callsById, openCalls } from "./calls.ts";
 import { exchangeOf, type Item } from "../item.ts";
 import { type Path, turnsOf } from "./path.ts";
 import { isSameWord, sideOf } from "./runs.ts";
-import { openCalls, type Shown, skipReasoning } from "./shown.ts";
+import { type Shown, skipReasoning } from "./shown.ts";
 
 /**
  * The steps of a path's newest turn, with whatever was said between the calls of one answer after the last of them.
@@ -44,7 +45,7 @@ function findLastCalls({ items, end }: Shown, path: Path): ReadonlyMap<Item, num
     if (!take(calls, exchange.id, item)) {
       answer -= 1;
       const output = turns[answer]?.output ?? [];
-      calls = toCalls(output);
+      calls = callsById(output);
       open = openCalls(output);
       if (!take(calls, exchange.id, item)) break;
       last = index;
@@ -52,15 +53,6 @@ function findLastCalls({ items, end }: Shown, path: Path): ReadonlyMap<Item, num
     if (open.has(exchange.id)) lastCalls.set(item, last);
   }
   return lastCalls;
-}
-
-function toCalls(answer: readonly Item[]): Map<string, Item> {
-  const calls = new Map<string, Item>();
-  for (const item of answer) {
-    const exchange = exchangeOf(item);
-    if (exchange?.side === "model") calls.set(exchange.id, item);
-  }
-  return calls;
 }
 
 /** Answers may also have other calls with the same ids. */

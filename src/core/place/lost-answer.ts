@@ -1,9 +1,10 @@
 /** Recognises a caller that has not got the newest answer, and sends again what it was an answer to. */
 import { withoutRepeat } from "./again.ts";
+import { newestCalls } from "./calls.ts";
 import { exchangeIds, type Item, isSteering } from "../item.ts";
 import { noPath, type Path, turnsOf } from "./path.ts";
 import { toRuns } from "./runs.ts";
-import { openCalls } from "./shown.ts";
+import { newestAnswer } from "./shown.ts";
 import { isSameSteering } from "./steering.ts";
 import type { SessionStore } from "../store.ts";
 
@@ -30,12 +31,11 @@ export async function withoutLostAnswer(
   const sent = exchangeIds(items, "tools");
   if (sent.size === 0 && !needsOutputs) return path;
   const given = exchangeIds(newest.input, "tools");
-  const open = openCalls(newest.output);
+  const calls = newestCalls(path);
   // Anything may follow what only its dialect knows, such as a request for approval.
-  const isCall = (item: Item) => item.type === "tool-call" && open.has(item.callId);
+  const isCall = (item: Item) => item.type === "tool-call" && calls.open.has(item.callId);
   const isMeant = sent.size === 0 ? !newest.output.some(isCall) : given.size === 0;
-  // The model may have used the ids of earlier calls again.
-  if (isMeant || !given.isSubsetOf(sent) || !sent.isDisjointFrom(open)) return path;
+  if (isMeant || !given.isSubsetOf(sent) || calls.areAnswered(items)) return path;
   const previous = turnsOf(path).at(-2);
   const before = previous === undefined ? noPath : await store.readPath(previous.id);
   // It may just have been deleted.
@@ -44,9 +44,10 @@ export async function withoutLostAnswer(
   if (again === undefined || !given.isSupersetOf(exchangeIds(again, "tools"))) return path;
   // In a conversation, system messages are items like any other: none may get lost.
   if (needsOutputs && !isSameSteering(again.filter(isSteering), newest.input.filter(isSteering))) return path;
-  return canonOf(again) === canonOf(newest.input) ? before : path;
+  return canonAfter(before, again) === canonAfter(before, newest.input) ? before : path;
 }
 
-function canonOf(items: readonly Item[]): string {
-  return JSON.stringify(toRuns(items).map(({ side, canon }) => [side, canon]));
+/** The calls before them order the outputs. */
+function canonAfter(path: Path, items: readonly Item[]): string {
+  return JSON.stringify(toRuns(newestAnswer(path).concat(items)).map(({ side, canon }) => [side, canon]));
 }

@@ -1,5 +1,5 @@
 /** What a request shows of its conversation, told apart from what is new, and compared with a remembered path. */
-import { exchangeIds, type Item, isRemoved, isSteering } from "../item.ts";
+import { type Item, isRemoved, isSteering } from "../item.ts";
 import type { Known } from "./known.ts";
 import type { CallerVersion, Match } from "./match.ts";
 import { hasExtras, hasGap, itemsOf, keepsSome, type Path, talkFrom, turnsOf } from "./path.ts";
@@ -41,13 +41,6 @@ export function isOneTurn(items: Iterable<Item>): boolean {
   return true;
 }
 
-/** The model's last shown words include calls that are still open, and all of their calls are of the newest turn. */
-export function namesCall({ items, end }: Shown, { tip }: Path): boolean {
-  const answer = tip?.output ?? [];
-  const shown = exchangeIds(items.slice(findAnswer(items, end), end), "model");
-  return !shown.isDisjointFrom(openCalls(answer)) && shown.isSubsetOf(exchangeIds(answer, "model"));
-}
-
 /** A history that begins with a compaction is only that of a path that has it, whatever words follow. */
 export function hasBeginning(path: Path, { items }: Shown): boolean {
   const first = items.find((item) => sideOf(item) !== undefined || keepsSome(item));
@@ -55,11 +48,6 @@ export function hasBeginning(path: Path, { items }: Shown): boolean {
   if (!path.isCompacted) return false;
   const beginning = JSON.stringify(first);
   return talkFrom(path, 0).some((item) => keepsSome(item) && JSON.stringify(item) === beginning);
-}
-
-/** The ids of what an answer calls for, except what the model's server ran itself: the answer has its output. */
-export function openCalls(answer: readonly Item[]): ReadonlySet<string> {
-  return exchangeIds(answer, "model").difference(exchangeIds(answer, "tools"));
 }
 
 /** Where the words of the model begin that end here. */
@@ -71,6 +59,13 @@ export function findAnswer(items: readonly Item[], end: number): number {
     start -= 1;
   }
   return start;
+}
+
+/** The model's newest words, and what follows them. A shown history may be long, and only its last answer counts. */
+export function newestAnswer({ tip }: Path): readonly Item[] {
+  const { input, output } = tip ?? { input: [], output: [] };
+  if (output.length > 0) return output;
+  return input.slice(findAnswer(input, input.findLastIndex((item) => sideOf(item) === "model") + 1));
 }
 
 /** Calls get our ids, since the caller's may differ: the n-th from the end is the same. */

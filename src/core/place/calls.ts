@@ -1,0 +1,86 @@
+/** The calls of a path's newest answer, told from older ones: some models use the same ids in every answer. */
+import { exchangeIds, exchangeOf, type Item } from "../item.ts";
+import type { Path } from "./path.ts";
+import { canonOfExchange, isSameWord, type Run, sideOf } from "./runs.ts";
+import { findAnswer, newestAnswer, type Shown } from "./shown.ts";
+
+export interface NewestCalls {
+  /** The ids of those that still need an output. */
+  readonly open: ReadonlySet<string>;
+  /** Of a turn's calls with one id, that which is written like the shown one is meant, else the newest. */
+  has(shown: Item): boolean;
+  /** Whether the items have an output of theirs. Its own call, if that is shown before it, says which one is meant. */
+  areAnswered(items: readonly Item[]): boolean;
+}
+
+export function newestCalls(path: Path): NewestCalls {
+  const answer = newestAnswer(path);
+  const open = openCalls(answer);
+  const byId = callsById(answer);
+  let older: ReadonlySet<string> | undefined;
+
+  function has(shown: Item): boolean {
+    const call = isCall(shown) ? byId.get(exchangeOf(shown)?.id ?? "") : undefined;
+    if (call === undefined || isSameWord(call, shown)) return call !== undefined;
+    // Few are not written alike, and a turn may have many steps.
+    older ??= toCanons(stepsOf(path).slice(0, -answer.length)).difference(toCanons(answer));
+    return !older.has(toCanon(shown));
+  }
+
+  return {
+    open,
+    has,
+    areAnswered(items) {
+      if (open.size === 0) return false;
+      const given = new Set<string>();
+      for (const item of items.toReversed()) {
+        const { side, id = "" } = exchangeOf(item) ?? {};
+        if (side === "tools" && open.has(id)) given.add(id);
+        if (side === "model" && given.delete(id) && has(item)) return true;
+      }
+      return given.size > 0;
+    },
+  };
+}
+
+/** The ids of what an answer calls for, except what the model's server ran itself: the answer has its output. */
+export function openCalls(answer: readonly Item[]): ReadonlySet<string> {
+  return exchangeIds(answer, "model").difference(exchangeIds(answer, "tools"));
+}
+
+/** The last of each id. */
+export function callsById(answer: readonly Item[]): Map<string, Item> {
+  return new Map(answer.filter(isCall).map((call) => [exchangeOf(call)?.id ?? "", call]));
+}
+
+/** The model's last shown words include calls that are still open, and all of their calls are of the newest answer. */
+export function namesCall({ items, end }: Shown, path: Path): boolean {
+  const { open, has } = newestCalls(path);
+  const calls = items.slice(findAnswer(items, end), end).filter(isCall);
+  return calls.some((call) => open.has(exchangeOf(call)?.id ?? "")) && calls.every(has);
+}
+
+function isCall(item: Item): boolean {
+  return exchangeOf(item)?.side === "model";
+}
+
+function toCanons(items: readonly Item[]): ReadonlySet<string> {
+  return new Set(items.filter(isCall).map(toCanon));
+}
+
+function toCanon(item: Item): string {
+  return item.type === "message" ? "" : JSON.stringify(canonOfExchange(item));
+}
+
+/** What was said since the last question; what is said after a tool's output still belongs to its turn. */
+function stepsOf({ talkLength, track: { talk } }: Path): readonly Item[] {
+  let start = talkLength;
+  let next: Run["side"] | undefined;
+  for (let item = talk[start - 1]; item !== undefined; item = talk[start - 1]) {
+    const side = sideOf(item);
+    if (side === "model" && next === "caller") break;
+    next = side ?? next;
+    start -= 1;
+  }
+  return talk.slice(start, talkLength);
+}
