@@ -40,6 +40,11 @@ async function startScene(by: By, added: readonly Item[] = []) {
       previousId = answered.about.id;
       return adapter.turns.at(-1)!.items.map(toWords);
     },
+    /** What the conversation lists. */
+    async list(): Promise<readonly string[]> {
+      const places = await gateway.conversations.places("ann", id);
+      return places.flatMap(({ item }) => (item === undefined ? [] : toWords(item)));
+    },
     /** Deletes the newest item that is listed like this. */
     async remove(words: string): Promise<void> {
       const places = await gateway.conversations.places("ann", id);
@@ -70,21 +75,25 @@ const oneByOne = ({ calls, outputs }: Step): readonly Item[] => calls.flatMap((e
 /** What a client sends of a turn's steps. */
 const forms: Record<string, (steps: readonly Step[]) => readonly Item[]> = {
   "with its calls": (steps) => together(steps.at(-1)!),
+  "with its calls one by one": (steps) => oneByOne(steps.at(-1)!),
   "with all of its turn": (steps) => [user("look"), ...steps.flatMap(together)],
   "with all of its turn, one by one": (steps) => [user("look"), ...steps.flatMap(oneByOne)],
 };
-for (const [form, send] of Object.entries(forms)) {
-  test(`hint: each step that is sent ${form} is shown once, and after its own calls`, async () => {
-    const { tell } = await startScene("hint");
-    await tell(user("look"));
-    const steps: Step[] = [];
-    for (const n of [1, 2, 3, 4]) {
-      steps.push(stepOf(n));
-      assert.deepEqual(await tell(...send(steps)), ["look", ...steps.flatMap(together).map(toWords)]);
-    }
-  });
+for (const by of ["conversation", "hint", "response"] as const) {
+  for (const [form, send] of Object.entries(forms)) {
+    test(`${by}: each step that is sent ${form} is shown once, and after its own calls`, async () => {
+      const { tell, list } = await startScene(by);
+      await tell(user("look"));
+      const steps: Step[] = [];
+      for (const n of [1, 2, 3, 4]) {
+        steps.push(stepOf(n));
+        const seen = ["look", ...steps.flatMap(together).map(toWords)];
+        assert.deepEqual(await tell(...send(steps)), seen);
+        if (by === "conversation") assert.deepEqual((await list()).slice(0, seen.length), seen);
+      }
+    });
 
-  for (const by of ["conversation", "hint"] as const) {
+    if (by === "response") continue;
     test(`${by}: a step that is sent ${form} again is answered anew, though the calls of the lost answer have the same ids`, async () => {
       const { tell } = await startScene(by);
       await tell(user("hello"));
@@ -113,6 +122,33 @@ for (const by of ["conversation", "hint"] as const) {
     assert.ok(swapped.includes("answer 3"));
   });
 }
+
+for (const by of ["conversation", "response"] as const) {
+  test(`${by}: what was said between the steps of a turn is shown once when all of it is resent`, async () => {
+    const { tell } = await startScene(by);
+    await tell(user("look"));
+    const turn = [user("look"), ...together(stepOf(1)), user("look again")];
+    await tell(...turn);
+    const shown = [...turn, ...together(stepOf(2))];
+    assert.deepEqual(await tell(...shown), shown.map(toWords));
+  });
+
+  test(`${by}: outputs of earlier steps may be resent in another order`, async () => {
+    const { tell } = await startScene(by);
+    await tell(user("look"));
+    const [first, second] = [stepOf(1), stepOf(2)];
+    await tell(...first.outputs);
+    const shown = [user("look"), ...first.calls, ...first.outputs.toReversed(), ...together(second)];
+    const seen = [user("look"), ...together(first), ...together(second)];
+    assert.deepEqual(await tell(...shown), seen.map(toWords));
+  });
+}
+
+test("calls that were added to a conversation may be resent with their outputs, and are shown once", async () => {
+  const { tell } = await startScene("conversation", [user("look"), ...stepOf(0).calls]);
+  const seen = [user("look"), ...together(stepOf(0))];
+  assert.deepEqual(await tell(user("look"), ...oneByOne(stepOf(0))), seen.map(toWords));
+});
 
 test("a call whose output was deleted is left out, though later ones have its id", async () => {
   const { tell, remove } = await startScene("conversation");

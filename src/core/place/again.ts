@@ -1,9 +1,10 @@
 /** Leaves out what a caller resends, beside what is new, of a path that it continues. */
 import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
-import { openCalls } from "./calls.ts";
+import { newestCalls, stepsOf } from "./calls.ts";
+import { joinCalls } from "./joined-calls.ts";
 import { type Path, talkFrom, turnsOf } from "./path.ts";
-import { isWord, sideOf, toRuns, toSegments, wordsOf } from "./runs.ts";
-import { skipReasoning } from "./shown.ts";
+import { isWord, questionsOf, sideOf, toSegments, wordsOf } from "./runs.ts";
+import { readShown, skipReasoning } from "./shown.ts";
 
 /**
  * The new items of a caller that shows no history: it may repeat a question that was answered without a word, since it
@@ -45,31 +46,30 @@ function askedWords(item: Item): string | undefined {
  * The new items of a request that answers the newest calls: some clients resend, with every step of a turn, its
  * question and instructions, what the model said since, and the outputs already given.
  */
-export function withoutRepeat(items: readonly Item[], path: Path): readonly Item[] {
-  const open = openCalls(path.tip?.output ?? []);
-  if (open.isDisjointFrom(exchangeIds(items, "tools"))) return items;
-  const first = items.findIndex((item) => sideOf(item) === "tools");
-  const asked = items.slice(0, first).filter((item) => sideOf(item) === "caller");
-  const isOld = (item: Item) => {
-    const exchange = exchangeOf(item);
-    return exchange?.side === "model" || (exchange !== undefined && !open.has(exchange.id));
-  };
+export function withoutRepeat(sent: readonly Item[], path: Path): readonly Item[] {
+  const newest = newestCalls(path);
+  if (!newest.areAnswered(sent)) return sent;
+  const isAnswer = (item: Item) => sideOf(item) === "tools" && newest.open.has(exchangeOf(item)?.id ?? "");
   // Most send only what is new, and a turn may be long.
-  if (asked.length === 0 && !items.some(isOld)) return items;
+  const first = sent.find((item) => sideOf(item) !== undefined);
+  const isNew = (item: Item) => isAnswer(item) || (exchangeOf(item) === undefined && sideOf(item) !== "model");
+  if (first !== undefined && isAnswer(first) && sent.every(isNew)) return sent;
+  const { items } = joinCalls(readShown(sent), path);
   const turn = stepsOf(path);
-  // Only the question of a turn is read: its outputs may be long.
-  const [question] = toSegments(turn);
-  const isAskedAgain = asked.length > 0 && toRuns(asked)[0]?.canon === toRuns(question?.items ?? [])[0]?.canon;
-  const repeated = new Set(isAskedAgain ? [...asked, ...instructionsAgain(items.slice(0, first), path)] : []);
-  for (const item of stepsAgain(items, turn, open)) repeated.add(item);
+  const called = items.findLastIndex(newest.has);
+  const fresh = items.findIndex((item, index) => index > called && isAnswer(item));
+  const before = fresh === -1 ? items : items.slice(0, fresh);
+  const repeated = stepsAgain(before, items, turn);
+  if (repeated.values().some((item) => sideOf(item) === "caller"))
+    for (const item of instructionsAgain(before, path)) repeated.add(item);
   const said = items.findLastIndex((item) => repeated.has(item) && sideOf(item) === "model") + 1;
   if (said > 0) for (const item of items.slice(said, skipReasoning(items, said, path))) repeated.add(item);
   // A call that stays needs its output.
-  const called = exchangeIds(
+  const staying = exchangeIds(
     items.filter((item) => !repeated.has(item)),
     "model",
   );
-  const given = exchangeIds(turn, "tools").difference(open).difference(called);
+  const given = exchangeIds(turn, "tools").difference(newest.open).difference(staying);
   const isKept = (item: Item) => {
     const exchange = exchangeOf(item);
     return !repeated.has(item) && !(exchange?.side === "tools" && given.has(exchange.id));
@@ -94,30 +94,28 @@ function instructionsAgain(items: readonly Item[], path: Path): readonly Item[] 
 }
 
 /**
- * What the model said and was given in the turn, resent with its newest calls; whatever follows something new is new, as
- * is what these calls are given: the model may have used their ids before.
+ * What was said and given in the turn, resent before its newest calls. A caller may insert words; whatever follows
+ * something else that is new is new.
  */
-function stepsAgain(items: readonly Item[], turn: readonly Item[], open: ReadonlySet<string>): readonly Item[] {
-  const last = items.findLastIndex((item) => {
-    const exchange = exchangeOf(item);
-    return exchange?.side === "model" && open.has(exchange.id);
-  });
-  if (last === -1) return [];
-  const given = items.findIndex((item, index) => index > last && sideOf(item) === "tools");
+function stepsAgain(before: readonly Item[], items: readonly Item[], turn: readonly Item[]): Set<Item> {
+  const asked = new Set(questionsOf(turn));
   const known = turn.map(toKnown);
+  const given = exchangeIds(turn, "tools");
   // No two hosted calls have the same id, so they are known wherever they are shown.
   const hosted = new Set(
     turn.flatMap((item) => (item.type === "other" && sideOf(item) === "model" ? toKnown(item) : [])),
   );
-  const called = new Set(items.filter((item) => hosted.has(toKnown(item))));
-  const again = [...called];
+  const again = new Set(items.filter((item) => hosted.has(toKnown(item))));
   let at = 0;
-  for (const item of items.slice(0, given === -1 ? items.length : given)) {
-    if (called.has(item) || !["model", "tools"].includes(sideOf(item) ?? "")) continue;
-    const found = known.indexOf(toKnown(item), at);
-    if (found === -1) break;
-    again.push(item);
-    at = found + 1;
+  for (const { side, items: said } of toSegments(before)) {
+    if (side === "caller" && !questionsOf(said).every((question) => asked.has(question))) continue;
+    for (const item of said) {
+      // Parallel outputs have no order.
+      if (side === "tools" && !given.has(exchangeOf(item)?.id ?? "")) return again;
+      if (side === "model" && !again.has(item)) at = known.indexOf(toKnown(item), at) + 1;
+      if (side === "model" && at === 0) return again;
+      again.add(item);
+    }
   }
   return again;
 }
@@ -127,12 +125,4 @@ function toKnown(item: Item): string {
   const exchange = exchangeOf(item);
   if (exchange !== undefined) return JSON.stringify([exchange.id, exchange.side]);
   return item.type === "message" ? JSON.stringify([item.role, wordsOf(item.content).trim(), "said"]) : "";
-}
-
-/** What was said from the last question on. */
-function stepsOf(path: Path): readonly Item[] {
-  const talk = talkFrom(path, 0);
-  const last = talk.findLastIndex((item) => sideOf(item) === "caller");
-  const before = talk.findLastIndex((item, index) => index < last && !["caller", undefined].includes(sideOf(item)));
-  return talk.slice(before + 1);
 }

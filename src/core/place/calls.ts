@@ -73,7 +73,7 @@ function toCanon(item: Item): string {
 }
 
 /** What was said since the last question; what is said after a tool's output still belongs to its turn. */
-function stepsOf({ talkLength, track: { talk } }: Path): readonly Item[] {
+export function stepsOf({ talkLength, track: { talk } }: Path): readonly Item[] {
   let start = talkLength;
   let next: Run["side"] | undefined;
   for (let item = talk[start - 1]; item !== undefined; item = talk[start - 1]) {

@@ -8,7 +8,7 @@ import type { History } from "../ports.ts";
 import type { Session, SessionStore, Twin } from "../store.ts";
 import type { Match, CallerHabits } from "./match.ts";
 import { itemsOf, type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
-import { canonOfExchange, isBlank, isWord, type Run, sideOf, toRuns, toSegments } from "./runs.ts";
+import { canonOfExchange, isBlank, isWord, questionsOf, type Run, sideOf, toRuns, toSegments } from "./runs.ts";
 import { divide, hasBeginning, isOneTurn, isStep, type Shown, skipReasoning, versionOf, withOwnIds } from "./shown.ts";
 
 /**
@@ -55,12 +55,6 @@ function differsInWording(shown: Shown, path: Path): boolean {
   const late = outputsOf(shown.items.slice(shown.end)).filter(([id]) => !open.has(id));
   const told = outputsOf(shown.items.slice(0, shown.end)).concat(late);
   return told.some(([id, output]) => given.get(id)?.has(output) === false);
-}
-
-/** What callers said, in canonical form. The outputs around it may be long, so they are left alone. */
-function questionsOf(items: readonly Item[]): readonly string[] {
-  const questions = toSegments(items).filter(({ side }) => side === "caller");
-  return questions.flatMap((segment) => toRuns(segment.items)).map(({ canon }) => canon);
 }
 
 /** Each by the id of its call. */

@@ -46,6 +46,12 @@ export function toSegments(items: readonly Item[]): readonly Segment[] {
   return split(items).filter((segment) => segment.items.some(isWord));
 }
 
+/** What callers said, in canonical form. The outputs around it may be long, so they are left alone. */
+export function questionsOf(items: readonly Item[]): readonly string[] {
+  const questions = toSegments(items).filter(({ side }) => side === "caller");
+  return questions.flatMap((segment) => toRuns(segment.items)).map(({ canon }) => canon);
+}
+
 /** Some of these may say nothing. */
 function split(items: readonly Item[]): readonly Segment[] {
   const segments: Segment[] = [];
