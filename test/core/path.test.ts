@@ -211,13 +211,27 @@ test("the model sees the same whether only the unsettled end of a thread is exam
     const [input] = told.at(-1) ?? [[]];
     const path = toPath(told.slice(0, -1).map(([asked, said]) => makeTurn(asked, said)));
     if (path.settled > 0) shortened += 1;
-    assert.deepEqual(see(path, input), see({ ...path, settled: 0 }, input));
+    for (const by of ["hint", "response"] as const)
+      assert.deepEqual(see(path, input, by), see({ ...path, settled: 0 }, input, by));
   });
   fc.assert(property, { numRuns: 2_000 });
   assert.ok(shortened > 500, `only ${shortened} threads had a settled beginning`);
 });
 
-function see(path: Path, input: readonly Item[]): readonly Item[] {
+test("what was said long ago is not examined again when a request names what it continues", () => {
+  let looks = 0;
+  const seen = (item: Item): Item => {
+    const { type } = item;
+    return Object.defineProperty({ ...item }, "type", { get: () => ((looks += 1), type) });
+  };
+  const said = Array.from({ length: 500 }, () => makeTurn([seen(user("one"))], [seen(assistant("yes"))]));
+  const path = toPath([...said, makeTurn([user("two")], [call("c1")])]);
+  looks = 0;
+  assert.equal(see(path, [output("c1")], "conversation").length, 1003);
+  assert.equal(looks, 0);
+});
+
+function see(path: Path, input: readonly Item[], by: Place["by"] = "hint"): readonly Item[] {
   const place: Place = {
     history: "continued",
     path,
@@ -225,7 +239,7 @@ function see(path: Path, input: readonly Item[]): readonly Item[] {
     input,
     session: undefined,
     move: undefined,
-    by: "hint",
+    by,
   };
   const ask: Ask<Item> = {
     model: "m",
@@ -234,6 +248,7 @@ function see(path: Path, input: readonly Item[]): readonly Item[] {
     settings: { tools: [] },
     stream: false,
     keep: "yes",
+    needsOutputs: false,
   };
   return assembleContext(place, ask);
 }

@@ -43,7 +43,7 @@ function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
   const { path, version, by } = place;
   if (path.length === 0) return checkTools(pairTools(ask.items), place, ask);
   const told = place.base.concat(place.input);
-  if (by !== "hint") return checkTools(pairTools(talkOf(path, told).concat(told)), place, ask);
+  if (by !== "hint") return assembleNamed(place, ask, told);
   const own = steering(place, ask);
   if (version?.use === "verbatim") {
     const unsaid = own.filter((item) => !place.input.includes(item));
@@ -60,6 +60,15 @@ function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
   const before = said.concat(place.base);
   const talk = callerVersion === undefined ? before : withInnerInstructions(before, callerVersion);
   return front.concat(checkTools(pairTools(talk.concat(news)), place, ask));
+}
+
+/** A path that a request names is shown as it is, with its system messages where they were sent. */
+function assembleNamed(place: Place, ask: Ask<Item>, told: readonly Item[]): readonly Item[] {
+  const { path } = place;
+  const isTalk = !path.isAbridged && path.steering.length === 0;
+  const pairs = isTalk ? pairTools(talkFrom(path, path.settled).concat(told)) : undefined;
+  if (pairs?.strays.size === 0) return amidTalk([], path, checkTools(pairs, place, ask));
+  return checkTools(pairTools(talkOf(path, told).concat(told)), place, ask);
 }
 
 /**
