@@ -532,9 +532,13 @@ test("batches that a module has emitted are released before its stream ends", as
   });
   const stream = adapter.stream(turn, new AbortController().signal)[Symbol.asyncIterator]();
   for (let number = 0; number < 100; number++) await stream.next();
-  await new Promise((resolve) => setImmediate(resolve));
-  collectGarbage();
-  const retained = said.filter((batch) => batch.deref() !== undefined).length;
+  let retained = said.length;
+  // The compiler, in another thread, may hold some for a moment.
+  for (let round = 0; retained > 2 && round < 100; round++) {
+    await wait(round);
+    collectGarbage();
+    retained = said.filter((batch) => batch.deref() !== undefined).length;
+  }
   assert.ok(retained <= 2, `${retained} of 100 are still in memory`);
   await stream.return?.();
 });
