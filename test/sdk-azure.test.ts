@@ -4,13 +4,15 @@ import { test, type TestContext } from "node:test";
 import OpenAI, { AzureOpenAI } from "openai";
 import { startChain, token } from "./gateway.ts";
 
+/** Null, because a developer's own OPENAI_BASE_URL would take the place of the endpoint. */
+const common = { baseURL: null, apiVersion: "2025-04-01-preview", maxRetries: 0 };
+
 async function createClient(context: TestContext, deployment?: string): Promise<AzureOpenAI> {
   const { address } = await startChain(context);
   return new AzureOpenAI({
+    ...common,
     endpoint: address,
     apiKey: token,
-    apiVersion: "2025-04-01-preview",
-    maxRetries: 0,
     ...(deployment !== undefined && { deployment }),
   });
 }
@@ -60,6 +62,6 @@ test("azure: its newer address is served as well", async (context) => {
 
 test("azure: a wrong key is reported as such", async (context) => {
   const { address: endpoint } = await startChain(context);
-  const client = new AzureOpenAI({ endpoint, apiKey: "sk-wrong", apiVersion: "2025-04-01-preview", maxRetries: 0 });
+  const client = new AzureOpenAI({ ...common, endpoint, apiKey: "sk-wrong" });
   await assert.rejects(client.chat.completions.create({ model: "gpt-any", messages }), OpenAI.AuthenticationError);
 });

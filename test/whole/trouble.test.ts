@@ -18,7 +18,7 @@ import { createMemoryStore } from "../stores/memory.ts";
 import { compiled } from "../compiled.ts";
 import { findFreePort, makeFolder, startGateway, token } from "../gateway.ts";
 import { makeTurn } from "../stores/making.ts";
-import { executable, runProgram, toConfig, writeConfig } from "./program.ts";
+import { bareEnvironment, executable, runProgram, toConfig, writeConfig } from "./program.ts";
 import { endpoints, startModel, tell, tellWell } from "./talk.ts";
 
 const hinted = { user: "ann" };
@@ -237,6 +237,7 @@ test(
     context.after(() => closeSync(full));
     const child = spawn(process.execPath, [executable, "start", "--config", file], {
       cwd: folder,
+      env: bareEnvironment(folder),
       stdio: ["ignore", full, full],
     });
     context.after(() => child.kill("SIGKILL"));
@@ -247,7 +248,7 @@ test(
         ({ status }) => status,
         () => undefined,
       );
-    const isAlive = () => child.exitCode === null;
+    const isAlive = () => child.exitCode === null && child.signalCode === null;
     while (isAlive() && (await statusFor(token)) !== 200) await pause(10);
     const other = `${token}-other`;
     writeConfig(folder, toConfig({}, { ...http, auth_token: other }));
