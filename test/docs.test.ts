@@ -228,11 +228,9 @@ function createReader(context: TestContext) {
   const [, executable = "", command = ""] = manifest.scripts.start.split(" ");
   // What an installed package puts into the reader's PATH.
   mkdirSync(join(folder, "bin"));
-  writeFileSync(
-    join(folder, "bin/portico"),
-    `#!/bin/sh\nexec "${process.execPath}" "${join(root, executable)}" "$@"\n`,
-    { mode: 0o755 },
-  );
+  writeFileSync(join(folder, "bin/portico"), `#!/bin/sh\nexec node "$0.js" "$@"\n`, { mode: 0o755 });
+  symlinkSync(process.execPath, join(folder, "bin/node"));
+  symlinkSync(join(root, executable), join(folder, "bin/portico.js"));
   let gateway: Program | undefined;
   let address = "";
   const here = (text: string) => text.replaceAll("http://127.0.0.1:8600", address);

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 
-const source = JSON.stringify(join(import.meta.dirname, "../src/log.ts"));
+const source = JSON.stringify(new URL("../src/log.ts", import.meta.url).href);
 
 /** A process that logs two lines and then runs the given code. */
 function logAnd(then: string) {

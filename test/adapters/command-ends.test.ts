@@ -26,7 +26,7 @@ async function listen(context: TestContext): Promise<{ readonly path: string; re
 /** A shell that ignores SIGTERM, and has started a program that holds a connection to the test. */
 function stubborn(path: string): Options["argv"] {
   const inner = `require("node:net").connect(${JSON.stringify(path)}); process.on("SIGTERM", () => {})`;
-  return ["sh", "-c", `trap '' TERM; '${node}' -e '${inner}' & echo started; wait; wait`];
+  return ["sh", "-c", `trap '' TERM; "$0" -e "$1" & echo started; wait; wait`, node, inner];
 }
 
 test("a program that writes more than max_output_bytes is stopped", async () => {
@@ -189,8 +189,8 @@ test("output that came while the gateway was held up is read, however slow its r
   const kill = context.mock.method(process, "kill");
   const file = (name: string) => join(folder, name);
   const folder = makeFolder(context);
-  const waitFor = (name: string) => `while [ ! -e ${file(name)} ]; do sleep 0.01; done`;
-  const left = `${waitFor("second")}; echo two; touch ${file("said")}; ${waitFor("third")}; echo three`;
+  const waitFor = (name: string) => `while [ ! -e '${file(name)}' ]; do sleep 0.01; done`;
+  const left = `${waitFor("second")}; echo two; touch '${file("said")}'; ${waitFor("third")}; echo three`;
   const held = `{ detached: true, stdio: ["ignore", "inherit", "inherit"] }`;
   const script = `require("node:child_process").spawn("sh", ["-c", ${JSON.stringify(left)}], ${held}).unref(); console.log("one")`;
   const adapter = createCommand({ argv: [node, "-e", script], output: "text" }, environment);

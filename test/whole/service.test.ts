@@ -2,23 +2,29 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { pathToFileURL } from "node:url";
 import { compiled } from "../compiled.ts";
 import { makeFolder } from "../gateway.ts";
 import { root, toConfig, writeConfig } from "./program.ts";
 import { tellWell } from "./talk.ts";
 
-const unit = blockOf("operating", "ini").replaceAll("/srv/portico/", root);
-const [program = "", ...args] = /^ExecStart=(.*)$/m.exec(unit)?.[1]?.split(" ") ?? [];
+const unit = blockOf("operating", "ini");
+const checkout = "/srv/portico/";
+const words = /^ExecStart=(.*)$/m.exec(unit)?.[1]?.split(" ") ?? [];
+const [program = "", ...args] = words.map((word) => word.replace(checkout, root));
 const verifier = "systemd-analyze";
 const skip = spawnSync(verifier, ["--version"]).status === 0 ? false : "no systemd here";
 
 suite("the systemd unit", () => {
   test("passes systemd's verification", { skip }, (context) => {
-    const file = join(makeFolder(context), "portico.service");
-    writeFileSync(file, unit);
+    const folder = makeFolder(context);
+    const file = join(folder, "portico.service");
+    // The checkout's own path may have characters that a unit would have to quote.
+    symlinkSync(root, join(folder, "checkout"));
+    writeFileSync(file, unit.replaceAll(checkout, join(folder, "checkout/")));
     const { stderr } = spawnSync(verifier, ["verify", file], { encoding: "utf8" });
     // What it reports about the machine's own units does not matter.
     const said = stderr.split("\n").filter((line) => line.includes("portico.service"));
@@ -50,7 +56,7 @@ test("the spans of the last turn are exported before a gateway with telemetry ex
   );
   const telemetry = join(folder, "telemetry.mjs");
   writeFileSync(telemetry, blockOf("monitoring", "mjs").replace("@opentelemetry/sdk-node", "./sdk.mjs"));
-  const service = startService(context, { NODE_OPTIONS: `--import ${telemetry}` });
+  const service = startService(context, { NODE_OPTIONS: `--import ${pathToFileURL(telemetry).href}` });
   await tellWell(await service.address, { on: "responses", say: "hello" });
   assert.equal(await service.stop(), 0);
   await service.said(/name: 'POST \/v1\/responses'/);
