@@ -8,10 +8,10 @@ const memory = "/dev/shm";
 /** Several times what the tests need at once. */
 const enoughBytes = 1024 ** 3;
 
-/** A folder that is removed when this process exits; undefined where memory has no room, or runs no programs. */
+/** A folder that is removed when this process exits; undefined where memory is not to be used, or runs no programs. */
 export function makeFolderInMemory(): string | undefined {
-  if (!hasRoom()) return undefined;
-  const folder = mkdtempSync(join(memory, "portico-"));
+  const folder = makeFolder();
+  if (folder === undefined) return undefined;
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
   // Tests also run programs as another user.
@@ -21,11 +21,12 @@ export function makeFolderInMemory(): string | undefined {
   return spawnSync(program).status === 0 ? folder : undefined;
 }
 
-function hasRoom(): boolean {
+/** Undefined where there is no such place, where it has no room, and where it cannot be written. */
+function makeFolder(): string | undefined {
   try {
     const { bavail, bsize } = statfsSync(memory);
-    return bavail * bsize >= enoughBytes;
+    return bavail * bsize >= enoughBytes ? mkdtempSync(join(memory, "portico-")) : undefined;
   } catch {
-    return false;
+    return undefined;
   }
 }
