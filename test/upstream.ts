@@ -3,6 +3,9 @@ import { once } from "node:events";
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 
+/** Found to be unknown without a network, too: no resolver is asked for a label of more than 63 characters. */
+export const unknownHost = `${"x".repeat(64)}.invalid`;
+
 export interface Received {
   readonly method: string;
   readonly path: string;

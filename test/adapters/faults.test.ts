@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { type AddressInfo, type Socket, createServer } from "node:net";
 import { test, type TestContext } from "node:test";
 import { startGateway } from "../gateway.ts";
+import { unknownHost } from "../upstream.ts";
 import { type Endpoint, endpoints, paths, readAnswer, tellWell, toRequest } from "../whole/talk.ts";
 import { type Asked, type Fault, type Wire, all, beginning, goodHead, head, startFaulty } from "./faults.ts";
 
@@ -39,7 +40,7 @@ const lanes = {
   total: { ...patient, total_timeout_ms: 2 * lateMs },
   small: { ...patient, max_response_bytes: 64 * 1024, max_answer_characters: 64 * 1024 },
   refused: patient,
-  unresolved: { ...patient, base_url: "http://nowhere.invalid/v1" },
+  unresolved: { ...patient, base_url: `http://${unknownHost}/v1` },
   mute: { ...patient, connect_timeout_ms: lateMs },
 };
 

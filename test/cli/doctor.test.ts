@@ -29,6 +29,7 @@ import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { certificate, privateKey } from "../certificate.ts";
 import { makeFolder, startGateway, token } from "../gateway.ts";
 import { writeUnfinished } from "../stores/files.ts";
+import { unknownHost } from "../upstream.ts";
 import { keepThread, makeTurn, toCreate } from "../stores/making.ts";
 import { surroundings } from "../config/surroundings.ts";
 import { portico } from "./screen.ts";
@@ -486,7 +487,7 @@ test("Each adapter is created and its server asked: one that is unreachable or r
     bare: to(`http://127.0.0.1:${port}`, token),
     busy: to(`http://127.0.0.1:${port}/busy`, token),
     down: to("http://127.0.0.1:1", token),
-    nameless: to("http://nobody.invalid", token),
+    nameless: to(`http://${unknownHost}`, token),
     agent: { type: "command", argv: ["/no/such/program"] },
     typed: { type: "command", argv: ["portico-no-such-program"] },
   };
@@ -504,7 +505,7 @@ test("Each adapter is created and its server asked: one that is unreachable or r
     lineOf("adapter down")!,
     /^problem .*127\.0\.0\.1:1 refuses connections \(ECONNREFUSED\)\. Check .* https:/,
   );
-  assert.match(lineOf("adapter nameless")!, /^problem .*nobody\.invalid/);
+  assert.match(lineOf("adapter nameless")!, /^problem .*x{64}\.invalid/);
   assert.match(lineOf("adapter agent")!, /^problem .*\/no\/such\/program/);
   assert.match(
     lineOf("adapter typed")!,
