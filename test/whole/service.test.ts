@@ -24,7 +24,7 @@ suite("the systemd unit", () => {
     const file = join(folder, "portico.service");
     // The checkout's own path may have characters that a unit would have to quote.
     symlinkSync(root, join(folder, "checkout"));
-    writeFileSync(file, unit.replaceAll(checkout, join(folder, "checkout/")));
+    writeFileSync(file, unit.replaceAll(checkout, join(folder, "checkout/")), { mode: 0o644 });
     const { stderr } = spawnSync(verifier, ["verify", file], { encoding: "utf8" });
     // What it reports about the machine's own units does not matter.
     const said = stderr.split("\n").filter((line) => line.includes("portico.service"));
