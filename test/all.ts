@@ -25,7 +25,10 @@ const { apart = [], ...shared } = Object.groupBy(files.toSorted(), (file) => {
   return outer.test(file) ? "outer" : "rest";
 });
 
-const temporary = process.env["TMPDIR"] ?? makeFolderInMemory();
+const given = process.env["TMPDIR"];
+// A socket's path has at most 104 bytes, and shells would have to quote other characters.
+const isPlain = given !== undefined && /^[\w./-]{1,64}$/.test(given);
+const temporary = isPlain ? given : (makeFolderInMemory() ?? given);
 const env = temporary === undefined ? process.env : { ...process.env, TMPDIR: temporary };
 
 function start(args: readonly string[], tests: readonly string[], output: "inherit" | "pipe") {
