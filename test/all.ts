@@ -33,7 +33,8 @@ const env = temporary === undefined ? process.env : { ...process.env, TMPDIR: te
 
 function start(args: readonly string[], tests: readonly string[], output: "inherit" | "pipe") {
   const imports = ["./test/compiled.ts", "./test/unfollowed.ts"].map((file) => `--import=${file}`);
-  const options = [...imports, "--test-timeout=120000", "--test-reporter=spec", ...args];
+  // Ends what hangs. The longest tests take half a minute, and several times that where others use the machine.
+  const options = [...imports, "--test-timeout=300000", "--test-reporter=spec", ...args];
   const child = spawn(process.execPath, [...options, ...tests], {
     cwd: root,
     env,

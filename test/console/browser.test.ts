@@ -107,7 +107,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
       `Object.fromEntries([...document.querySelectorAll(".figures div")].map((each) => each.innerText.split("\\n").filter(Boolean)).map(([name, ...rest]) => [name, rest.join(" ")]))`,
     );
     const { Uptime: up, ...others } = figures as Record<string, string>;
-    assert.match(up ?? "", /^\d+ s since \w+ \d+/);
+    assert.match(up ?? "", /^\d+ (s|min) since \w+ \d+/);
     assert.equal(others["Turns running"], "0 0 waiting");
     assert.equal(others["Tokens read"], "38 14 written");
     const bounds = /^≤ [\d.]+ m?s p95 ≤ [\d.]+ m?s$/;
