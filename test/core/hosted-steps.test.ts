@@ -24,12 +24,18 @@ const output = (id: string, said = `said ${id}`): OtherItem => ({
 /** What the model's own server runs. */
 const served = [call("s1"), output("s1")];
 
+/** A function's call, and its output. */
+const asked: Item = { type: "tool-call", kind: "function", callId: "f1", name: "look", arguments: "{}" };
+const told: Item = { type: "tool-output", kind: "function", callId: "f1", output: "run" };
+
 /** Calls when asked to run, and when a tool says so; twice at once, or after or before its own server, if asked to. */
 function createScript(): Script {
   let calls = 0;
   return async function* ({ items }) {
     const last = items.at(-1);
-    const said = last?.type === "other" ? last.extra.fields["output"] : last?.type === "message" && last.content;
+    const spoken = last?.type === "message" ? last.content : last?.type === "tool-output" && last.output;
+    const said = last?.type === "other" ? last.extra.fields["output"] : spoken;
+    if (said === "look") return yield [{ type: "tool-call", index: 0, callId: "f1", name: "look" }];
     if (!String(said).startsWith("run")) return yield [{ type: "text", text: "well" }];
     if (said === "run after yours") yield served;
     yield Array.from({ length: said === "run twice" ? 2 : 1 }, () => call(`c${(calls += 1)}`));
@@ -92,6 +98,23 @@ for (const by of ways) {
     assert.deepEqual(await say(...steps), { history, seen: seen.map(toWords) });
     const next = [...seen, call("c3"), output("c3")];
     assert.deepEqual(await say(...steps, call("c3"), output("c3")), { history, seen: next.map(toWords) });
+  });
+}
+
+for (const by of ways) {
+  test(`${by}: a function's call after such a call is shown once, however often its turn is resent`, async () => {
+    const say = await createScene(by);
+    await say(user("I am Ann."));
+    const steps: Item[] = [user("run")];
+    await say(...steps);
+    for (const step of [
+      [call("c1"), output("c1", "look")],
+      [asked, told],
+      [call("c2"), output("c2")],
+    ]) {
+      steps.push(...step);
+      assert.deepEqual((await say(...steps)).seen, [user("I am Ann."), assistant("well"), ...steps].map(toWords));
+    }
   });
 }
 

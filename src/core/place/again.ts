@@ -110,10 +110,13 @@ function stepsAgain(before: readonly Item[], items: readonly Item[], turn: reado
   for (const { side, items: said } of toSegments(before)) {
     if (side === "caller" && !questionsOf(said).every((question) => asked.has(question))) continue;
     for (const item of said) {
+      if (again.has(item)) continue;
       // Parallel outputs have no order.
       if (side === "tools" && !given.has(exchangeOf(item)?.id ?? "")) return again;
-      if (side === "model" && !again.has(item)) at = known.indexOf(toKnown(item), at) + 1;
-      if (side === "model" && at === 0) return again;
+      if (side === "model") {
+        at = known.indexOf(toKnown(item), at) + 1;
+        if (at === 0) return again;
+      }
       again.add(item);
     }
   }
