@@ -153,6 +153,8 @@ test("a path is settled up to the first call that has no output yet", () => {
   assert.equal(settled(user("a"), call("1"), user("never mind"), assistant("b"), user("c")), 1);
   assert.equal(settled(user("a"), call("1"), call("2"), output("1"), assistant("b"), output("2")), 1);
   assert.equal(settled(user("a"), output("x"), assistant("b")), 1);
+  assert.equal(settled(user("a"), call("1"), call("1", "{}{}"), output("1"), assistant("b")), 1);
+  assert.equal(settled(user("a"), call("1"), output("1"), call("1"), output("1"), assistant("b")), 6);
 });
 
 test("a path knows its newest system messages, and whether something is missing", () => {
@@ -180,13 +182,15 @@ test("late outputs are placed after the calls of their own answer, however close
   assert.deepEqual(see(path, [output("3")]), [...first, ...second]);
 });
 
-/** Turns of a conversation with calls answered at once, late, twice or never; each call has its own id. */
+/** Turns of a conversation with calls answered at once, late, twice or never. */
 const talkArbitrary = fc.array(
   fc.record({
     steers: fc.boolean(),
     asks: fc.boolean(),
     says: fc.boolean(),
     calls: fc.nat(2),
+    /** Some models use an id for all of their calls, and may make the same one again. */
+    names: fc.constantFrom("each", "one", "all alike"),
     /** Which of the calls so far get an output in this turn, counted from the newest. */
     answers: fc.array(fc.nat(4), { maxLength: 3 }),
   }),
@@ -197,14 +201,15 @@ test("the model sees the same whether only the unsettled end of a thread is exam
   let shortened = 0;
   const property = fc.property(talkArbitrary, (talk) => {
     const called: string[] = [];
-    const told = talk.map(({ steers, asks, says, calls, answers }) => {
+    const told = talk.map(({ steers, asks, says, calls, names, answers }) => {
       const input = answers.flatMap((back) => called.slice(-1 - back, called.length - back).map(output));
       if (steers) input.unshift(system(`${called.length}`));
       if (asks || input.length === 0) input.push(user(`${called.length}?`));
       const said: Item[] = says || calls === 0 ? [assistant(`${called.length}.`)] : [];
       for (let count = 0; count < calls; count += 1) {
-        called.push(`call_${called.length}`);
-        said.push(call(`call_${called.length - 1}`));
+        const callId = names === "each" ? `call_${called.length}` : "call";
+        said.push(call(callId, names === "all alike" ? "{}" : `{"n":${called.length}}`));
+        called.push(callId);
       }
       return [input, said] as const;
     });

@@ -52,6 +52,7 @@ export function settledLength(items: readonly Item[], settled: number): number {
     const item = items[index];
     if (item?.type === "other" && item.exchange !== undefined) return length;
     if (item?.type === "tool-output" && !open.delete(item.callId)) return length;
+    if (item?.type === "tool-call" && open.has(item.callId)) return length;
     if (item?.type === "tool-call" || item?.type === "message") {
       if (open.size > 0 && (isAnswered || (item.type === "message" && item.role !== "assistant"))) return length;
       isAnswered = false;
