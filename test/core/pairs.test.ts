@@ -354,8 +354,11 @@ test("an unanswered call does not take the output of a later one with the same i
 
 test("answers with one id for all of their calls take no longer to pair, however many there are", () => {
   const steps = Array.from({ length: 40_000 }, () => [call("c0"), output("c0")]).flat();
+  const calls = Array.from({ length: 10_000 }, (_, at): Item => ({ ...call("c0"), arguments: `${at}` }) as Item);
+  const parallel = calls.concat(calls.map(() => output("c0")));
   const started = worked();
   assert.equal(pairTools(steps).items, steps);
+  assert.equal(pairTools(parallel).open.size, 0);
   assert.ok(worked() - started < 1000);
 });
 

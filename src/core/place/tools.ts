@@ -76,6 +76,13 @@ interface Call {
   readonly late: Item[];
 }
 
+/** Calls with one id. */
+interface Namesakes {
+  readonly calls: Call[];
+  /** The first of those in the newest answer that has no output yet: there may be thousands. */
+  next: number;
+}
+
 function readCalls(items: readonly Item[]) {
   const calls = new Map<Item, Call>();
   const open = new Set<Item>();
@@ -84,13 +91,13 @@ function readCalls(items: readonly Item[]) {
   const hosted = new Map<string, Item>();
   /** What does not stay in place: late outputs, repeated outputs, calls resent with their output. */
   const aside = new Set<Item>();
-  const byId = new Map<string, Call[]>();
+  const byId = new Map<string, Namesakes>();
   /** If an id recurs, the newest of the identical calls: comparing each with all of its id would take minutes. */
   const newest = new Map<string, Call>();
   let [answer, question] = [0, 0];
   let isAnswered = false;
 
-  function findSame(call: ToolCall, [first, second]: readonly Call[]): Call | undefined {
+  function findSame(call: ToolCall, { calls: [first, second] }: Namesakes): Call | undefined {
     if (first !== undefined && second === undefined) newest.set(canonOfCall(first.called), first);
     return newest.get(canonOfCall(call));
   }
@@ -123,14 +130,15 @@ function readCalls(items: readonly Item[]) {
       open.add(item);
       const call: Call = { called: item, answer, question, given: new Set(), late: [] };
       calls.set(item, call);
-      if (known === undefined) byId.set(item.callId, [call]);
+      if (known === undefined) byId.set(item.callId, { calls: [call], next: 0 });
       else {
-        known.push(call);
+        if (known.calls.at(-1)?.answer !== answer) known.next = known.calls.length;
+        known.calls.push(call);
         newest.set(canonOfCall(item), call);
       }
     }
     if (item.type !== "tool-output") continue;
-    const call = callOf(known, answer);
+    const call = known && nextCall(known, answer);
     if (call === undefined) {
       strays.add(item);
       continue;
@@ -154,8 +162,10 @@ function canonOfCall({ callId, name, group, arguments: written }: ToolCall): str
 }
 
 /** Among calls with one id, an output answers the first still open in this answer, else the newest. */
-function callOf(calls: readonly Call[] = [], answer: number): Call | undefined {
-  // A thread may have many with that id.
-  const before = calls.findLastIndex((call) => call.answer !== answer);
-  return calls.slice(before + 1).find((call) => call.given.size === 0) ?? calls.at(-1);
+function nextCall(known: Namesakes, answer: number): Call | undefined {
+  const { calls, next } = known;
+  const newest = calls.at(-1);
+  if (newest?.answer !== answer) return newest;
+  known.next += 1;
+  return calls[next] ?? newest;
 }
