@@ -23,6 +23,7 @@ import type { StoredTurn } from "../../src/core/store.ts";
 import type { Ask } from "../../src/core/turn.ts";
 import { say } from "../scripted.ts";
 import { createMemoryStore } from "../stores/memory.ts";
+import { worked } from "../worked.ts";
 import { drain, open } from "./asking.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
@@ -234,6 +235,15 @@ test("what was said long ago is not examined again when a request names what it 
   looks = 0;
   assert.equal(see(path, [output("c1")], "conversation").length, 1003);
   assert.equal(looks, 0);
+});
+
+test("the reasoning that a client resends with a step takes no longer to leave out, however much there is", () => {
+  const path = toPath([makeTurn([user("look")], [call("c1")])]);
+  const thoughts = Array.from({ length: 20_000 }, (): Item => ({ type: "reasoning", summary: [], text: "hm" }));
+  const started = worked();
+  const input = withoutKnown([user("look"), ...thoughts, call("c1"), output("c1")], path);
+  assert.ok(worked() - started < 1000);
+  assert.deepEqual(input, [output("c1")]);
 });
 
 function see(path: Path, input: readonly Item[], by: Place["by"] = "hint"): readonly Item[] {

@@ -70,14 +70,14 @@ export function withoutRepeat(sent: readonly Item[], path: Path): readonly Item[
     "model",
   );
   const given = exchangeIds(turn, "tools").difference(newest.open).difference(staying);
-  const isKept = (item: Item) => {
-    const exchange = exchangeOf(item);
-    return !repeated.has(item) && !(exchange?.side === "tools" && given.has(exchange.id));
-  };
   // Other reasoning goes with its result, and so does a compaction before it.
-  const toResult = (item: Item, index: number) =>
-    standsBefore(item) ? (items.slice(index).find((next) => !standsBefore(next)) ?? item) : item;
-  return items.filter((item, index) => !repeated.has(item) && isKept(toResult(item, index)));
+  let isKept = true;
+  const kept = items.toReversed().filter((item) => {
+    const { side, id = "" } = exchangeOf(item) ?? {};
+    if (!standsBefore(item)) isKept = !repeated.has(item) && !(side === "tools" && given.has(id));
+    return isKept && !repeated.has(item);
+  });
+  return kept.toReversed();
 }
 
 /** It belongs to what follows it. */
