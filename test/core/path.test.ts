@@ -301,3 +301,10 @@ test("calls are joined only with those of their own answer, though others have t
   const split = [user("go"), one, output("c0"), two, output("c1"), three, output("c0"), four, output("c1")];
   assert.deepEqual(join(...split), [user("go"), one, two, ...outputs, three, four, ...outputs]);
 });
+
+test("calls of one answer are joined, even if it gave them one id", () => {
+  const calls = [call("c0", "[1]"), call("c0", "[2]")] as const;
+  const path = toPath([makeTurn([user("go")], calls)]);
+  const items = [user("go"), calls[0], output("c0"), calls[1], output("c0")];
+  assert.deepEqual(joinCalls({ items, end: 4 }, path).items, [user("go"), ...calls, output("c0"), output("c0")]);
+});

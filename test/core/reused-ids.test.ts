@@ -145,9 +145,10 @@ for (const by of ["conversation", "response"] as const) {
 }
 
 test("calls that were added to a conversation may be resent with their outputs, and are shown once", async () => {
-  const { tell } = await startScene("conversation", [user("look"), ...stepOf(0).calls]);
+  const { tell, list } = await startScene("conversation", [user("look"), ...stepOf(0).calls]);
   const seen = [user("look"), ...together(stepOf(0))];
   assert.deepEqual(await tell(user("look"), ...oneByOne(stepOf(0))), seen.map(toWords));
+  assert.deepEqual((await list()).slice(0, seen.length), seen.map(toWords));
 });
 
 test("a call whose output was deleted is left out, though later ones have its id", async () => {

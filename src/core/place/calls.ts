@@ -2,7 +2,7 @@
 import { exchangeIds, exchangeOf, type Item } from "../item.ts";
 import type { Path } from "./path.ts";
 import { canonOfExchange, isSameWord, type Run, sideOf } from "./runs.ts";
-import { findAnswer, newestAnswer, type Shown } from "./shown.ts";
+import { answerOf, findAnswer, type Shown } from "./shown.ts";
 
 export interface NewestCalls {
   /** The ids of those that still need an output. */
@@ -14,13 +14,13 @@ export interface NewestCalls {
 }
 
 export function newestCalls(path: Path): NewestCalls {
-  const answer = newestAnswer(path);
+  const answer = answerOf(path.tip);
   const open = openCalls(answer);
   const byId = callsById(answer);
   let older: ReadonlySet<string> | undefined;
 
   function has(shown: Item): boolean {
-    const call = isCall(shown) ? byId.get(exchangeOf(shown)?.id ?? "") : undefined;
+    const call = isCall(shown) ? byId.get(exchangeOf(shown)?.id)?.at(-1) : undefined;
     if (call === undefined || isSameWord(call, shown)) return call !== undefined;
     // Few are not written alike, and a turn may have many steps.
     older ??= toCanons(stepsOf(path).slice(0, -answer.length)).difference(toCanons(answer));
@@ -48,9 +48,8 @@ export function openCalls(answer: readonly Item[]): ReadonlySet<string> {
   return exchangeIds(answer, "model").difference(exchangeIds(answer, "tools"));
 }
 
-/** The last of each id. */
-export function callsById(answer: readonly Item[]): Map<string, Item> {
-  return new Map(answer.filter(isCall).map((call) => [exchangeOf(call)?.id ?? "", call]));
+export function callsById(answer: readonly Item[]): Map<string | undefined, Item[]> {
+  return Map.groupBy(answer.filter(isCall), (call) => exchangeOf(call)?.id);
 }
 
 /** The model's last shown words include calls that are still open, and all of their calls are of the newest answer. */

@@ -3,7 +3,7 @@ import type { Item } from "../item.ts";
 import { type Path, talkFrom } from "./path.ts";
 import type { StoredTurn } from "../store.ts";
 import { type Run, sideOf, toRuns } from "./runs.ts";
-import { newestAnswer } from "./shown.ts";
+import { answerOf } from "./shown.ts";
 
 export interface Chain {
   /** The digest after each run, continuing from another; a thread begins with its session's id. */
@@ -43,7 +43,7 @@ export function createChain(digest: (text: string) => string): Chain {
 function neededBefore(path: Path, items: readonly Item[]): readonly Item[] {
   const sides = items.map(sideOf);
   const first = sides.find((side) => side !== undefined);
-  return first === path.lastSide || sides.includes("tools") ? newestAnswer(path) : [];
+  return first === path.lastSide || sides.includes("tools") ? answerOf(path.tip) : [];
 }
 
 /** For threads stored before turns had digests. */

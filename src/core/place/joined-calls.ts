@@ -3,7 +3,7 @@ import { callsById, openCalls } from "./calls.ts";
 import { exchangeOf, type Item } from "../item.ts";
 import { type Path, turnsOf } from "./path.ts";
 import { isSameWord, sideOf } from "./runs.ts";
-import { type Shown, skipReasoning } from "./shown.ts";
+import { answerOf, type Shown, skipReasoning } from "./shown.ts";
 
 /**
  * The steps of a path's newest turn, with whatever was said between the calls of one answer after the last of them.
@@ -36,18 +36,18 @@ function findLastCalls({ items, end }: Shown, path: Path): ReadonlyMap<Item, num
   let answer = turns.length;
   let last = end;
   // Answers may have the same calls, so each is used up before the one before it.
-  let calls = new Map<string, Item>();
+  let calls = callsById([]);
   let open: ReadonlySet<string> = new Set();
   for (let index = end - 1; index >= 0; index -= 1) {
     const item = items[index];
     const exchange = item && exchangeOf(item);
     if (item === undefined || exchange?.side !== "model") continue;
-    if (!take(calls, exchange.id, item)) {
+    if (!takeLast(item, calls.get(exchange.id))) {
       answer -= 1;
-      const output = turns[answer]?.output ?? [];
-      calls = callsById(output);
-      open = openCalls(output);
-      if (!take(calls, exchange.id, item)) break;
+      const said = answerOf(turns[answer]);
+      calls = callsById(said);
+      open = openCalls(said);
+      if (!takeLast(item, calls.get(exchange.id))) break;
       last = index;
     }
     if (open.has(exchange.id)) lastCalls.set(item, last);
@@ -56,7 +56,7 @@ function findLastCalls({ items, end }: Shown, path: Path): ReadonlyMap<Item, num
 }
 
 /** Answers may also have other calls with the same ids. */
-function take(calls: Map<string, Item>, id: string, item: Item): boolean {
-  const call = calls.get(id);
-  return call !== undefined && isSameWord(call, item) && calls.delete(id);
+function takeLast(item: Item, calls: Item[] = []): boolean {
+  const call = calls.at(-1);
+  return call !== undefined && isSameWord(call, item) && calls.pop() !== undefined;
 }

@@ -4,7 +4,7 @@ import { newestCalls } from "./calls.ts";
 import { exchangeIds, type Item, isSteering } from "../item.ts";
 import { noPath, type Path, turnsOf } from "./path.ts";
 import { toRuns } from "./runs.ts";
-import { newestAnswer } from "./shown.ts";
+import { answerOf } from "./shown.ts";
 import { isSameSteering } from "./steering.ts";
 import type { SessionStore } from "../store.ts";
 
@@ -49,5 +49,5 @@ export async function withoutLostAnswer(
 
 /** The calls before them order the outputs. */
 function canonAfter(path: Path, items: readonly Item[]): string {
-  return JSON.stringify(toRuns(newestAnswer(path).concat(items)).map(({ side, canon }) => [side, canon]));
+  return JSON.stringify(toRuns(answerOf(path.tip).concat(items)).map(({ side, canon }) => [side, canon]));
 }

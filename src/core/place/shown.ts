@@ -4,6 +4,7 @@ import type { Known } from "./known.ts";
 import type { CallerVersion, Match } from "./match.ts";
 import { hasExtras, hasGap, itemsOf, keepsSome, type Path, talkFrom, turnsOf } from "./path.ts";
 import { isWord, type Run, sideOf } from "./runs.ts";
+import type { PathTurn } from "../store.ts";
 
 /** A request's items, told apart: what was said before, and what is new. */
 export interface Shown {
@@ -61,9 +62,9 @@ export function findAnswer(items: readonly Item[], end: number): number {
   return start;
 }
 
-/** The model's newest words, and what follows them. A shown history may be long, and only its last answer counts. */
-export function newestAnswer({ tip }: Path): readonly Item[] {
-  const { input, output } = tip ?? { input: [], output: [] };
+/** The model's last words in a turn, and what follows them. A shown history may be long: only its last answer counts. */
+export function answerOf(turn: PathTurn | undefined): readonly Item[] {
+  const { input, output } = turn ?? { input: [], output: [] };
   if (output.length > 0) return output;
   return input.slice(findAnswer(input, input.findLastIndex((item) => sideOf(item) === "model") + 1));
 }
