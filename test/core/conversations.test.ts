@@ -7,6 +7,7 @@ import type { SessionStore } from "../../src/core/store.ts";
 import type { Ask } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
 import { createMemoryStore } from "../stores/memory.ts";
+import { worked } from "../worked.ts";
 import { makeGateway } from "../making.ts";
 import { createScriptedAdapter, say, type Script, type ScriptedAdapter, usage } from "../scripted.ts";
 
@@ -300,6 +301,17 @@ for (const [of, call, output] of exchanges) {
     assert.deepEqual(await textsOf(gateway, id), [call.type, output.type]);
   });
 }
+
+test("an output is added to a long conversation without comparing its calls, though all have one id", async () => {
+  const [, call, output] = exchanges[0]!;
+  const calls = Array.from({ length: 5_000 }, (_, at) => ({ ...call, arguments: `{"at":${at}}` }) as Item);
+  const gateway = make(hello, { maxItems: 10_000 });
+  const started = worked();
+  const { id } = await gateway.conversations.create("a", {}, add(...calls.flatMap((each) => [each, output])));
+  const created = worked();
+  for (let count = 0; count < 10; count += 1) await gateway.conversations.append("a", id, add(output), signal);
+  assert.ok(worked() - created < 2 * (created - started));
+});
 
 test("too many items at once are refused", async () => {
   const gateway = make(hello, { maxItems: 2 });

@@ -6,7 +6,7 @@ import { noPath, type Path, readThread, talkFrom, turnsOf } from "../place/path.
 import type { PlaceParts } from "../place/place.ts";
 import { GatewayError } from "../errors.ts";
 import type { GatewayParts } from "../gateway.ts";
-import { exchangeOf, type Item, isRemoved, removed } from "../item.ts";
+import { exchangeIds, exchangeOf, type Item, isRemoved, removed } from "../item.ts";
 import { toShown } from "../turn-record.ts";
 import { surplusWith } from "../place/surplus.ts";
 import { checkOutputs, pairTools } from "../place/tools.ts";
@@ -83,9 +83,15 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
     id: string,
     items: readonly Item[],
   ): StoredTurn {
-    const called = talkFrom(path, 0).filter((item) => exchangeOf(item)?.side === "model");
+    const given = exchangeIds(items, "tools");
+    // One call of an id is enough: some models use one for all of their calls.
+    const calls = new Map<string, Item>();
+    for (const item of talkFrom(path, 0)) {
+      const { side, id = "" } = exchangeOf(item) ?? {};
+      if (side === "model" && given.has(id)) calls.set(`${item.type} ${id}`, item);
+    }
     // An output without its call would make every later turn of the conversation fail.
-    checkOutputs(pairTools(called.concat(items)).strays, itemsParam);
+    checkOutputs(pairTools([...calls.values(), ...items]).strays, itemsParam);
     return toShown(chain, { id, owner: session.owner, session: session.id, createdAt: now(), model: "" }, path, items);
   }
 
