@@ -1,6 +1,6 @@
 /** Leaves out what a caller resends, beside what is new, of a path that it continues. */
 import { exchangeIds, exchangeOf, type Item, isSteering } from "../item.ts";
-import { newestCalls, stepsOf } from "./calls.ts";
+import { type NewestCalls, newestCalls, stepsOf } from "./calls.ts";
 import { joinCalls } from "./joined-calls.ts";
 import { type Path, talkFrom, turnsOf } from "./path.ts";
 import { isWord, questionsOf, sideOf, toSegments, wordsOf } from "./runs.ts";
@@ -48,34 +48,39 @@ function askedWords(item: Item): string | undefined {
  */
 export function withoutRepeat(sent: readonly Item[], path: Path): readonly Item[] {
   const newest = newestCalls(path);
-  if (!newest.areAnswered(sent)) return sent;
-  const isAnswer = (item: Item) => sideOf(item) === "tools" && newest.open.has(exchangeOf(item)?.id ?? "");
-  // Most send only what is new, and a turn may be long.
-  const first = sent.find((item) => sideOf(item) !== undefined);
-  const isNew = (item: Item) => isAnswer(item) || (exchangeOf(item) === undefined && sideOf(item) !== "model");
-  if (first !== undefined && isAnswer(first) && sent.every(isNew)) return sent;
+  if (!newest.areAnswered(sent) || isAllNew(sent, newest)) return sent;
   const { items } = joinCalls(readShown(sent), path);
   const turn = stepsOf(path);
   const called = items.findLastIndex(newest.has);
-  const fresh = items.findIndex((item, index) => index > called && isAnswer(item));
+  const fresh = items.findIndex((item, index) => index > called && newest.needs(item));
   const before = fresh === -1 ? items : items.slice(0, fresh);
   const repeated = stepsAgain(before, items, turn);
   if (repeated.values().some((item) => sideOf(item) === "caller"))
     for (const item of instructionsAgain(before, path)) repeated.add(item);
   const said = items.findLastIndex((item) => repeated.has(item) && sideOf(item) === "model") + 1;
   if (said > 0) for (const item of items.slice(said, skipReasoning(items, said, path))) repeated.add(item);
+  const rest = items.filter((item) => !repeated.has(item));
   // A call that stays needs its output.
-  const staying = exchangeIds(
-    items.filter((item) => !repeated.has(item)),
-    "model",
-  );
-  const given = exchangeIds(turn, "tools").difference(newest.open).difference(staying);
-  // Other reasoning goes with its result, and so does a compaction before it.
-  let isKept = true;
+  const given = exchangeIds(turn, "tools").difference(newest.open).difference(exchangeIds(rest, "model"));
+  return withoutResults(items, (item) => {
+    const exchange = exchangeOf(item);
+    return repeated.has(item) || (exchange?.side === "tools" && given.has(exchange.id));
+  });
+}
+
+/** Most send only outputs, and what is said after them; and a turn may be long. */
+function isAllNew(sent: readonly Item[], { needs }: NewestCalls): boolean {
+  const first = sent.find((item) => sideOf(item) !== undefined);
+  if (first === undefined || !needs(first)) return false;
+  return sent.every((item) => needs(item) || ["caller", undefined].includes(sideOf(item)));
+}
+
+/** Reasoning goes with its result, and so does a compaction before it. */
+function withoutResults(items: readonly Item[], isOld: (item: Item) => boolean): readonly Item[] {
+  let goes = false;
   const kept = items.toReversed().filter((item) => {
-    const { side, id = "" } = exchangeOf(item) ?? {};
-    if (!standsBefore(item)) isKept = !repeated.has(item) && !(side === "tools" && given.has(id));
-    return isKept && !repeated.has(item);
+    if (!standsBefore(item)) goes = isOld(item);
+    return !goes && !isOld(item);
   });
   return kept.toReversed();
 }

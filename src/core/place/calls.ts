@@ -9,6 +9,8 @@ export interface NewestCalls {
   readonly open: ReadonlySet<string>;
   /** Of a turn's calls with one id, that which is written like the shown one is meant, else the newest. */
   has(shown: Item): boolean;
+  /** It is an output with the id of one that still needs it. */
+  needs(item: Item): boolean;
   /** Whether the items have an output of theirs. Its own call, if that is shown before it, says which one is meant. */
   areAnswered(items: readonly Item[]): boolean;
 }
@@ -27,15 +29,21 @@ export function newestCalls(path: Path): NewestCalls {
     return !older.has(toCanon(shown));
   }
 
+  function needs(item: Item): boolean {
+    const exchange = exchangeOf(item);
+    return exchange?.side === "tools" && open.has(exchange.id);
+  }
+
   return {
     open,
     has,
+    needs,
     areAnswered(items) {
       if (open.size === 0) return false;
       const given = new Set<string>();
       for (const item of items.toReversed()) {
         const { side, id = "" } = exchangeOf(item) ?? {};
-        if (side === "tools" && open.has(id)) given.add(id);
+        if (needs(item)) given.add(id);
         if (side === "model" && given.delete(id) && has(item)) return true;
       }
       return given.size > 0;
@@ -67,8 +75,8 @@ function toCanons(items: readonly Item[]): ReadonlySet<string> {
   return new Set(items.filter(isCall).map(toCanon));
 }
 
-function toCanon(item: Item): string {
-  return item.type === "message" ? "" : JSON.stringify(canonOfExchange(item));
+function toCanon(call: Item): string {
+  return JSON.stringify(canonOfExchange(call));
 }
 
 /** What was said since the last question; what is said after a tool's output still belongs to its turn. */

@@ -59,7 +59,7 @@ function differsInWording(shown: Shown, path: Path): boolean {
 
 /** Each by the id of its call. */
 function outputsOf(items: readonly Item[]): readonly (readonly [id: string, output: string])[] {
-  return items.flatMap((item) => (item.type !== "message" && sideOf(item) === "tools" ? [canonOfExchange(item)] : []));
+  return items.flatMap((item) => (sideOf(item) === "tools" ? [canonOfExchange(item)] : []));
 }
 
 /** The shown items are the end of a path, or all of it, or all that is left of it. */

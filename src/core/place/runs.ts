@@ -3,15 +3,7 @@
  * Line endings, trailing blanks, split or merged messages, strings or parts, the order of parallel outputs, ids and
  * reasoning do not count.
  */
-import {
-  type Content,
-  type Item,
-  isSteering,
-  type Message,
-  type OtherItem,
-  type Part,
-  type ToolCall,
-} from "../item.ts";
+import { type Content, type Item, isSteering, type OtherItem, type Part, type ToolCall } from "../item.ts";
 import { lookThrough } from "../json-shape.ts";
 
 export interface Run {
@@ -115,7 +107,7 @@ function isSameCall(one: ToolCall, other: ToolCall): boolean {
 }
 
 /** What is called or given, and the id that both have. */
-export function canonOfExchange(item: Exclude<Item, Message>): [id: string, canon: string] {
+export function canonOfExchange(item: Item): [id: string, canon: string] {
   if (item.type === "tool-call") return [item.callId, JSON.stringify([item.name, canonicalJson(item.arguments)])];
   if (item.type === "tool-output") return [item.callId, canonOf(item.output)];
   return item.type === "other" ? [item.exchange?.id ?? "", canonOfOther(item)] : ["", ""];
