@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
 import type { Ask } from "../../src/core/turn.ts";
+import { worked } from "../worked.ts";
 import { drain, open } from "./asking.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
@@ -16,7 +17,7 @@ const output = (callId: string, said: string): Item => {
 type By = "conversation" | "hint" | "response";
 
 /** A model that calls `c1` and `c2`, in every answer, when it is asked to look, also by an output. */
-async function startScene(by: By, added: readonly Item[] = []) {
+async function startScene(by: By, added: readonly Item[] = [], toStep = (turns: number) => `${turns}`) {
   const { adapter, answer, gateway } = open(async function* ({ items }) {
     const last = items.at(-1);
     const said = last?.type === "message" ? last.content : last?.type === "tool-output" ? last.output : "";
@@ -24,7 +25,7 @@ async function startScene(by: By, added: readonly Item[] = []) {
     for (const [index, callId] of ["c1", "c2"].entries()) {
       yield [
         { type: "tool-call", index, callId, name: "look" },
-        { type: "tool-arguments", index, text: `{"step":${adapter.turns.length}}` },
+        { type: "tool-arguments", index, text: `{"step":${toStep(adapter.turns.length)}}` },
       ];
     }
   });
@@ -159,4 +160,13 @@ test("a call whose output was deleted is left out, though later ones have its id
   await remove("c1: seen 1");
   const seen = ["look", `c2({"step":1})`, "c2: look on 1", ...together(stepOf(2, "done")).map(toWords)];
   assert.deepEqual(await tell(user("thanks")), [...seen, "answer 3", "thanks"]);
+});
+
+test("a long call of a lost answer is told from many others with its id in little time", async () => {
+  const { tell } = await startScene("conversation", [], () => JSON.stringify("x".repeat(300_000)));
+  const steps = Array.from({ length: 1000 }, (_, index) => together(stepOf(index))).flat();
+  const seen = await tell(user("look"), ...steps);
+  const started = worked();
+  assert.deepEqual(await tell(user("look"), ...steps), seen);
+  assert.ok(worked() - started < 1000);
 });

@@ -1,7 +1,7 @@
 /** The calls of a path's newest answer, told from older ones: some models use the same ids in every answer. */
 import { exchangeIds, exchangeOf, type Item } from "../item.ts";
 import type { Path } from "./path.ts";
-import { canonOfExchange, isSameWord, type Run, sideOf } from "./runs.ts";
+import { canonOfExchange, type Run, sideOf } from "./runs.ts";
 import { answerOf, findAnswer, type Shown } from "./shown.ts";
 
 export interface NewestCalls {
@@ -19,14 +19,18 @@ export function newestCalls(path: Path): NewestCalls {
   const answer = answerOf(path.tip);
   const open = openCalls(answer);
   const byId = callsById(answer);
+  let newer: ReadonlySet<string> | undefined;
   let older: ReadonlySet<string> | undefined;
 
   function has(shown: Item): boolean {
     const call = isCall(shown) ? byId.get(exchangeOf(shown)?.id)?.at(-1) : undefined;
-    if (call === undefined || isSameWord(call, shown)) return call !== undefined;
+    if (call === undefined || isSameWriting(call, shown)) return call !== undefined;
+    // Many may be compared with a long one, so it is read once.
+    newer ??= toCanons(answer);
     // Few are not written alike, and a turn may have many steps.
-    older ??= toCanons(stepsOf(path).slice(0, -answer.length)).difference(toCanons(answer));
-    return !older.has(toCanon(shown));
+    older ??= toCanons(stepsOf(path).slice(0, -answer.length));
+    const canon = toCanon(shown);
+    return newer.has(canon) || !older.has(canon);
   }
 
   function needs(item: Item): boolean {
@@ -65,6 +69,11 @@ export function namesCall({ items, end }: Shown, path: Path): boolean {
   const { open, has } = newestCalls(path);
   const calls = items.slice(findAnswer(items, end), end).filter(isCall);
   return calls.some((call) => open.has(exchangeOf(call)?.id ?? "")) && calls.every(has);
+}
+
+function isSameWriting(one: Item, other: Item): boolean {
+  if (one.type !== "tool-call" || other.type !== "tool-call") return false;
+  return one.name === other.name && one.arguments === other.arguments;
 }
 
 function isCall(item: Item): boolean {
