@@ -124,6 +124,17 @@ for (const by of ["conversation", "hint"] as const) {
   });
 }
 
+test("hint: a client that shows the calls of another answer than the newest continues that one, though the ids are the same", async () => {
+  const { tell } = await startScene("hint");
+  await tell(user("look"));
+  await tell(user("look elsewhere"));
+  const turn = [user("look"), ...together(stepOf(1))];
+  assert.deepEqual(await tell(...turn), turn.map(toWords));
+  await tell(...turn);
+  const next = [...turn, ...together(stepOf(3))];
+  assert.deepEqual(await tell(...next), next.map(toWords));
+});
+
 for (const by of ["conversation", "response"] as const) {
   test(`${by}: what was said between the steps of a turn is shown once when all of it is resent`, async () => {
     const { tell } = await startScene(by);

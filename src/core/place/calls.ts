@@ -7,6 +7,8 @@ import { answerOf, findAnswer, type Shown } from "./shown.ts";
 export interface NewestCalls {
   /** The ids of those that still need an output. */
   readonly open: ReadonlySet<string>;
+  /** Whether the newest call of its id is written like the shown one. */
+  isLike(shown: Item): boolean;
   /** Of a turn's calls with one id, that which is written like the shown one is meant, else the newest. */
   has(shown: Item): boolean;
   /** It is an output with the id of one that still needs it. */
@@ -22,15 +24,20 @@ export function newestCalls(path: Path): NewestCalls {
   let newer: ReadonlySet<string> | undefined;
   let older: ReadonlySet<string> | undefined;
 
-  function has(shown: Item): boolean {
-    const call = isCall(shown) ? byId.get(exchangeOf(shown)?.id)?.at(-1) : undefined;
+  function isLike(shown: Item): boolean {
+    const call = isCall(shown) ? byId.get(idOf(shown))?.at(-1) : undefined;
     if (call === undefined || isSameWriting(call, shown)) return call !== undefined;
     // Many may be compared with a long one, so it is read once.
     newer ??= toCanons(answer);
+    return newer.has(toCanon(shown));
+  }
+
+  function has(shown: Item): boolean {
+    if (isLike(shown)) return true;
+    if (!isCall(shown) || !byId.has(idOf(shown))) return false;
     // Few are not written alike, and a turn may have many steps.
     older ??= toCanons(stepsOf(path).slice(0, -answer.length));
-    const canon = toCanon(shown);
-    return newer.has(canon) || !older.has(canon);
+    return !older.has(toCanon(shown));
   }
 
   function needs(item: Item): boolean {
@@ -40,6 +47,7 @@ export function newestCalls(path: Path): NewestCalls {
 
   return {
     open,
+    isLike,
     has,
     needs,
     areAnswered(items) {
@@ -65,10 +73,19 @@ export function callsById(answer: readonly Item[]): Map<string | undefined, Item
 }
 
 /** The model's last shown words include calls that are still open, and all of their calls are of the newest answer. */
-export function namesCall({ items, end }: Shown, path: Path): boolean {
+export function namesCall(shown: Shown, path: Path): boolean {
   const { open, has } = newestCalls(path);
-  const calls = items.slice(findAnswer(items, end), end).filter(isCall);
-  return calls.some((call) => open.has(exchangeOf(call)?.id ?? "")) && calls.every(has);
+  const calls = lastCalls(shown);
+  return calls.some((call) => open.has(idOf(call))) && calls.every(has);
+}
+
+/** The same calls are written like those of the newest answer. */
+export function repeatsCalls(shown: Shown, path: Path): boolean {
+  return lastCalls(shown).every(newestCalls(path).isLike);
+}
+
+function lastCalls({ items, end }: Shown): readonly Item[] {
+  return items.slice(findAnswer(items, end), end).filter(isCall);
 }
 
 function isSameWriting(one: Item, other: Item): boolean {
@@ -78,6 +95,10 @@ function isSameWriting(one: Item, other: Item): boolean {
 
 function isCall(item: Item): boolean {
   return exchangeOf(item)?.side === "model";
+}
+
+function idOf(item: Item): string {
+  return exchangeOf(item)?.id ?? "";
 }
 
 function toCanons(items: readonly Item[]): ReadonlySet<string> {

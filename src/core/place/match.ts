@@ -1,4 +1,5 @@
 /** Finds the thread of a session that a caller's own version of the conversation belongs to. */
+import { repeatsCalls } from "./calls.ts";
 import type { Chain } from "./chain.ts";
 import { matchStep, matchTail } from "./ending.ts";
 import { type Item, isSteering } from "../item.ts";
@@ -67,11 +68,12 @@ export async function matchHistory(
 ): Promise<Match> {
   const { store, chain } = parts;
   const step = await matchStep(store, session, shown);
-  if (step !== undefined) return step;
+  if (step !== undefined && repeatsCalls(shown, step.path)) return step;
   const fromRoot = await matchFromRoot(parts, session, shown);
   if (fromRoot?.isWhole === true) return fromRoot;
   const tail = await matchTail(store, chain, session, shown, habits);
-  return tail ?? fromRoot ?? foreign(shown);
+  // A caller may write the newest calls differently; but some models use the same ids in every conversation.
+  return tail ?? step ?? fromRoot ?? foreign(shown);
 }
 
 /** Nothing of it is known. */
