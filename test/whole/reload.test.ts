@@ -177,7 +177,10 @@ test("no request is refused or fails while a busy gateway is reloaded again and 
   }
   const asking = Promise.all(Array.from({ length: 8 }, askOn));
   for (let index = 0; index < reloads; index++) {
-    await reload(program, folder, toConfig({ adapters: index % 2 === 0 ? other.adapters : old.adapters }));
+    const { adapters, upstream } = index % 2 === 0 ? other : old;
+    await reload(program, folder, toConfig({ adapters }));
+    const before = upstream.received.length;
+    while (upstream.received.length === before) await new Promise((resolve) => setImmediate(resolve));
   }
   isReloaded = true;
   await asking;
