@@ -15,7 +15,13 @@ const talk = (...texts: string[]): Item[] => texts.flatMap((text) => [user(text)
 
 const system = (content: string): Item => ({ type: "message", role: "system", content });
 
-/** Sends items under the constant `user`, or another; returns what the model saw. */
+const call: Item = { type: "tool-call", kind: "function", callId: "c1", name: "f", arguments: "{}" };
+const output: Item = { type: "tool-output", kind: "function", callId: "c1", output: "done" };
+
+/**
+ * Sends items under the constant `user`, or another; returns what the model saw. It answers `re: <the last text>`, or
+ * always the same, or calls a tool on `CALL`.
+ */
 function createScene(
   alwaysResends = false,
   answer?: string,
@@ -24,7 +30,13 @@ function createScene(
 ): (items: readonly Item[], keep?: "no", name?: string) => Promise<readonly Item[]> {
   const adapter = createScriptedAdapter(async function* ({ items }) {
     const last = items.at(-1);
-    yield [{ type: "text", text: answer ?? `re: ${last?.type === "message" && String(last.content)}` }];
+    const said = last?.type === "message" && String(last.content);
+    if (said !== "CALL") yield [{ type: "text", text: answer ?? `re: ${said}` }];
+    else
+      yield [
+        { type: "tool-call", index: 0, callId: "c1", name: "f" },
+        { type: "tool-arguments", index: 0, text: "{}" },
+      ];
   });
   const newId = createIds(() => new Date());
   const gateway = makeGateway({ adapter, store: createMemoryStore(), alwaysResends, digest });
@@ -45,6 +57,18 @@ test("a conversation mistaken for another one's next message is separate once it
   assert.deepEqual(await say([...talk("hi"), user("and now?")]), [...talk("hi"), user("and now?")]);
   const later = [...talk("hi", "and now?"), user("later")];
   assert.deepEqual(await say(later), later);
+  const first = [...talk("hello"), user("more")];
+  assert.deepEqual(await say(first), first);
+});
+
+test("it is separate even if its first turn had several steps", async () => {
+  const say = createScene();
+  await say([user("hello")]);
+  await say([user("CALL")]);
+  const turn = [user("CALL"), call, output];
+  await say(turn);
+  const shown = [...turn, assistant("re: false"), user("and now?")];
+  assert.deepEqual(await say(shown), shown);
   const first = [...talk("hello"), user("more")];
   assert.deepEqual(await say(first), first);
 });
@@ -165,6 +189,27 @@ test("short conversations that each send their history see only their own", asyn
       }
     }),
     { numRuns: 200 },
+  );
+});
+
+test("conversations with tools see only their own as soon as they show their history", async () => {
+  const words = fc.constantFrom("hi", "CALL", "CALL");
+  const step = fc.record({ who: fc.nat(3), text: words, isAside: fc.boolean() });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+      const say = createScene(false, "H");
+      const told = new Map<number, readonly Item[]>();
+      for (const { who, text, isAside } of steps) {
+        const said = told.get(who) ?? [];
+        const asked: readonly Item[] =
+          said.at(-1) === call ? [output, ...(isAside ? [user(text)] : [])] : [user(`${who}`), user(text)];
+        const shown = [...said, ...asked];
+        const seen = await say(shown);
+        if (said.some((item) => item.type === "message" && item.role === "assistant")) assert.deepEqual(seen, shown);
+        told.set(who, [...shown, asked.at(-1) === output || text !== "CALL" ? assistant("H") : call]);
+      }
+    }),
+    { numRuns: 150 },
   );
 });
 

@@ -112,12 +112,15 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
     session,
     ending.filter((said) => said.script.join("\0") === newest),
   );
-  // An end shared by two conversations identifies neither, and where there are several, one answer is not enough.
+  // An end shared by two conversations identifies neither, and where there are several, one answer is not enough; nor
+  // is one turn from its question on, however many steps it has, if something else was said before it.
   const answers = script.filter((line, index) => isLineOfModel(line) && !isLineOfModel(script[index + 1])).length;
+  const isFirst = script[0]?.startsWith("user: ") === true && !showsPast(shown);
+  const hasMore = wider !== undefined && linesOf(pathOf(wider)).length > script.length;
   const isClear =
     new Set(ending.map((said) => pathOf(said)[0])).size === 1 &&
     (called.length > 0 ||
-      answers > 1 ||
+      (answers > 1 && !(isFirst && hasMore)) ||
       (session.resends && session.said.filter((said) => isEnd(session, said)).length === 1));
   if (wider !== undefined && isClear) return place(isEnd(session, wider) ? "matched" : "forked", wider, newFrom, true);
   if (known !== undefined) return place("forked", known, itemsIn(shown, longest));

@@ -81,9 +81,6 @@ function withoutBlankAnswers(items: readonly Item[]): Iterable<Item> {
   return items.values().filter((item) => !isBlank(item));
 }
 
-/** One exchange could also be another conversation, mistaken for this one's next message; two could not. */
-const sureExchanges = 2;
-
 export async function matchTail(
   store: SessionStore,
   chain: Chain,
@@ -101,12 +98,6 @@ export async function matchTail(
     ({ path }) => endsAlike(path, history, showAll) && hasBeginning(path, shown) && !beginsAnew(path, history),
   );
   const called = session.resends ? [] : alike.filter(({ path }) => namesCall(shown, path));
-  const exchanges = history.filter((run) => run.side === "model").length;
-  // Answers that were lost, or given again, are other threads of one conversation.
-  const isNewest = isOneTalk && alike.some(({ path }) => path.tip?.id === session.tip);
-  const isSure =
-    called.length > 0 || exchanges >= sureExchanges || isNewest || (await hasOneThread(store, session, isOneTalk));
-  if (!isSure) return undefined;
   const matching = called.length > 0 ? called : alike;
   const [newest] = matching;
   // If two conversations end alike, neither is identified.
@@ -115,7 +106,17 @@ export async function matchTail(
   // Of turns that end the same words, one that nothing follows: it can be continued without a branch.
   const same = matching.filter(({ path }) => path.tip?.digest === newest.path.tip?.digest);
   const { path, hasChildren } = same.find((twin) => !twin.hasChildren) ?? newest;
-  return matchEnd(shown, path, hasChildren ? "forked" : "matched");
+  const match = matchEnd(shown, path, hasChildren ? "forked" : "matched");
+  // Answers that were lost, or given again, are other threads of one conversation.
+  const isNewest = isOneTalk && alike.some((each) => each.path.tip?.id === session.tip);
+  const isSure = called.length > 0 || isNewest || !mayBeAnother(shown, history, match);
+  return isSure || (await hasOneThread(store, session, isOneTalk)) ? match : undefined;
+}
+
+/** The first turn of another conversation may have been mistaken for this one's next; two turns could not be. */
+function mayBeAnother({ items, end }: Shown, history: readonly Run[], { isTail = false }: Match): boolean {
+  if (history.filter(({ side }) => side === "model").length < 2) return true;
+  return isTail && history[0]?.side === "caller" && isOneTurn(items.slice(0, end));
 }
 
 /**
