@@ -47,12 +47,20 @@ export function answerMalformed(
 ): GatewayError | undefined {
   // Node reports each chunk it cannot parse: a client that was answered and still sends is waited for.
   if (socket.writableEnded && failure.code !== "ECONNRESET") return undefined;
-  const isGone = failure.code === "ECONNRESET" || !socket.writable;
-  // A connection that was opened in advance has asked for nothing: what it gets could be taken for its first answer.
-  const isUnused = socket.bytesRead === 0;
-  if (!isGone && !isUnused) return answerBare(socketErrors.get(failure.code) ?? malformed, socket, requestId);
-  socket.destroy();
+  if (failure.code === "ECONNRESET" || !socket.writable) socket.destroy();
+  else if (socket.bytesRead === 0) closeUnused(socket);
+  else return answerBare(socketErrors.get(failure.code) ?? malformed, socket, requestId);
   return undefined;
+}
+
+/**
+ * A connection that was opened in advance has asked for nothing: what it gets could be taken for its first answer. But
+ * after a long tick its time is over before what it has sent meanwhile is read; its time then begins with that.
+ */
+function closeUnused(socket: Socket): void {
+  setImmediate(() => {
+    if (socket.bytesRead === 0) socket.destroy();
+  });
 }
 
 /** Answers CONNECT, which Node leaves to us, in the same way: the client takes us for a proxy. */

@@ -43,6 +43,16 @@ suite("a connection that was answered on the bare socket", { concurrency: true }
   }
 });
 
+test("headers that had arrived before the gateway was busy for longer than their time-out are read", async (context) => {
+  const headersTimeoutMs = 200;
+  const { app, client } = await connectTo(context, headersTimeoutMs);
+  await Promise.all([once(app.server, "connection"), once(client, "connect")]);
+  client.write("GET / HTTP/1.1\r\n");
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, headersTimeoutMs + 50);
+  const [answer] = await once(client, "data");
+  assert.match(String(answer), /^HTTP\/1\.1 408 /);
+});
+
 /** A server without a gateway, and a client that decides itself when to end its side. */
 async function connectTo(context: TestContext, headersTimeoutMs = 60_000) {
   const app = createServer({
