@@ -100,6 +100,7 @@ export function createDoor(parts: DoorParts): Door {
     fail,
     refused: journal.refuse,
   });
+  app.server.keepAliveTimeout = terms.limits.keepAliveTimeoutMs;
   const listener = createListener(app);
   const beginTogether = createCohort(createBurstWait(app.server));
   sockets.install(app);
@@ -117,6 +118,7 @@ export function createDoor(parts: DoorParts): Door {
     listen: () => listener.listen(settings),
     change(decisions) {
       terms = toTerms(decisions, lasting);
+      app.server.keepAliveTimeout = terms.limits.keepAliveTimeoutMs;
     },
     close: () => close(terms.limits.drainTimeoutMs),
   };

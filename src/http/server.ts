@@ -36,7 +36,6 @@ export function createServer(parts: ServerParts): FastifyInstance {
       shouldUpgradeCallback: isUpgrade,
     },
     requestTimeout: 0, // a body may take long if it keeps moving: readJsonBody checks
-    keepAliveTimeout: 75_000, // longer than the idle time of common proxies, so that they close first
     schemaController: { compilersFactory: { buildValidator: compileNothing, buildSerializer: compileNothing } },
     forceCloseConnections: "idle",
     return503OnClosing: false,

@@ -43,6 +43,7 @@ export interface HttpLimits {
   readonly maxHeldBytes: number;
   readonly headersTimeoutMs: number;
   readonly bodyIdleTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
   readonly heartbeatMs: number;
   readonly maxUnsentBytes: number;
   readonly stalledClientTimeoutMs: number;

@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
-import { authorization, type BoxOptions, createBox, say, toToken, token } from "../scripted.ts";
+import { authorization, type BoxOptions, createBox, decide, say, toToken, token } from "../scripted.ts";
 
 interface Case {
   readonly name: string;
@@ -751,9 +751,13 @@ test("an error without a body to read leaves the connection open", async (contex
   assert.deepEqual(answer.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 404", "HTTP/1.1 200"]);
 });
 
-test("an answer says how long its connection is kept", async (context) => {
-  const answer = await fetch(`${await createBox(context, []).listen()}/healthz`);
-  assert.equal(answer.headers.get("keep-alive"), "timeout=75");
+test("an answer says how long its connection is kept, which can be changed", async (context) => {
+  const box = createBox(context, []);
+  const address = await box.listen();
+  const told = async () => (await fetch(`${address}/healthz`)).headers.get("keep-alive");
+  assert.equal(await told(), "timeout=75");
+  box.change(decide({}, { keepAliveTimeoutMs: 620_000 }));
+  assert.equal(await told(), "timeout=620");
 });
 
 test("a request without Host, in HTTP/1.0 too, or with an unknown Expect, gets an ordinary answer", async (context) => {
