@@ -45,10 +45,13 @@ export function createTakeRequest(now: () => Date): TakeRequest {
   };
 }
 
-/** For example `20ms`, `1.5s`, `6m0s`. */
+/** For example `20ms`, `1.5s`, `6m0s`, `1h0m0s`. */
 function toDuration(ms: number): string {
   const whole = Math.ceil(ms);
   if (whole < 1000) return `${whole}ms`;
-  const minutes = Math.floor(whole / 60_000);
-  return `${minutes === 0 ? "" : `${minutes}m`}${(whole % 60_000) / 1000}s`;
+  const hours = Math.floor(whole / 3_600_000);
+  const minutes = Math.floor(whole / 60_000) % 60;
+  const seconds = `${(whole % 60_000) / 1000}s`;
+  if (hours > 0) return `${hours}h${minutes}m${seconds}`;
+  return minutes > 0 ? `${minutes}m${seconds}` : seconds;
 }
