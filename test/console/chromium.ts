@@ -9,7 +9,8 @@ import { setTimeout as wait } from "node:timers/promises";
 import { WebSocket } from "ws";
 
 const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-const program = process.env["CHROMIUM"] ?? places.find((path) => existsSync(path));
+const { CHROMIUM = "" } = process.env;
+const program = CHROMIUM === "" ? places.find((path) => existsSync(path)) : CHROMIUM;
 
 /** Why the tests in a browser cannot run here; false if they can. */
 export const missing = program === undefined ? "no Chromium here (set CHROMIUM to where it is)" : false;

@@ -6,18 +6,18 @@ import { Worker } from "node:worker_threads";
 import type { Findings } from "./faults/run.ts";
 import type { Work } from "./faults/thread.ts";
 
-const seed = Number(process.env["PORTICO_SEED"] ?? 20_261_116);
+const seed = Number(process.env["PORTICO_SEED"] || 20_261_116);
 
 test("a store or an adapter that fails once, or a caller that disconnects, affects nobody else", async () => {
   // `PORTICO_STRIDE=1` tries every position.
-  const stride = Number(process.env["PORTICO_STRIDE"] ?? 3);
+  const stride = Number(process.env["PORTICO_STRIDE"] || 3);
   const { runs, findings } = await findOnThread({ stride, seed });
   assert.deepEqual(findings, []);
   assert.ok(runs > 5_000 / stride, `only ${runs} runs`);
 });
 
 test("two failures at a time affect nobody else either", async () => {
-  const pairs = Number(process.env["PORTICO_RUNS"] ?? 300);
+  const pairs = Number(process.env["PORTICO_RUNS"] || 300);
   const { findings } = await findOnThread({ pairs, seed });
   assert.deepEqual(findings, [], `PORTICO_SEED=${seed}`);
 });

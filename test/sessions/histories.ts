@@ -4,11 +4,11 @@ import fc from "fast-check";
 import { kindsArbitrary, type Step, stepArbitrary } from "./clients.ts";
 import { type Counts, live, type Site } from "./world.ts";
 
-const seed = Number(process.env["PORTICO_SEED"] ?? 20260101);
+const seed = Number(process.env["PORTICO_SEED"] || 20260101);
 
 /** How many histories there are; `share` is a test's part of them. */
 export function countRuns(share = 1): number {
-  return Number(process.env["PORTICO_RUNS"] ?? 2000) * share;
+  return Number(process.env["PORTICO_RUNS"] || 2000) * share;
 }
 
 /** `openSites` is called for each history, and may inspect its steps. */

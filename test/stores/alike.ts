@@ -11,7 +11,7 @@ import { stepKinds } from "./alike-steps.ts";
 import { owners, toChance, type World } from "./alike-world.ts";
 import { gather, replay } from "./making.ts";
 
-const seed = Number(process.env["PORTICO_SEED"] ?? 20_261_116);
+const seed = Number(process.env["PORTICO_SEED"] || 20_261_116);
 
 /** Shrinking a failure stops after this many attempts; further ones are skipped, and pass. */
 const maxShrinks = 500;

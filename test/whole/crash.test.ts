@@ -15,7 +15,7 @@ import { type Program, runProgram, toConfig, writeConfig } from "./program.ts";
 
 const rounds = 20;
 const sessions = 200;
-const seed = Number(process.env["PORTICO_SEED"] ?? 20_261_101);
+const seed = Number(process.env["PORTICO_SEED"] || 20_261_101);
 
 test("every turn whose end a client received survives kill -9, exactly once and in order, and no session is damaged", async (context) => {
   const folder = makeFolder(context);

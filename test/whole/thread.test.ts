@@ -6,7 +6,7 @@ import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { makeFolder, startGateway, token } from "../gateway.ts";
 import { readTurns } from "../stores/making.ts";
 
-const seconds = Number(process.env["PORTICO_SECONDS"] ?? 2);
+const seconds = Number(process.env["PORTICO_SECONDS"] || 2);
 /** More than may wait for a thread, so that its limit is always reached. */
 const clients = 24;
 
