@@ -26,6 +26,7 @@ import { createPruner, toPruneRules } from "./prune.ts";
 import { openStore } from "./stores/index.ts";
 import { createTokenCounter } from "./tokens.ts";
 import { createObserver, observeStore } from "./observing.ts";
+import { readVersion } from "./version.ts";
 
 export interface Portico {
   /** Where it listens, e.g. `http://127.0.0.1:8600`; undefined if both endpoints are off. */
@@ -89,7 +90,7 @@ async function open(config: Config, surroundings: Surroundings, opened: Part[]):
 
   const logging = keep(surroundings.log === undefined ? createLog(config.log.level) : guardLog(surroundings.log));
   const { log } = logging;
-  const metrics = createMetrics();
+  const metrics = createMetrics(elapsedMs, readVersion);
   const spans = await findSpans();
   const noteTurn = createTurnJournal(log);
   const observer = createObserver(log, metrics, spans, (turn) => {

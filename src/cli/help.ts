@@ -1,5 +1,4 @@
-/** The texts of `--help` and `--version`. */
-import { readFileSync } from "node:fs";
+/** The texts of `--help`. */
 import type { Command, Group } from "./command.ts";
 
 export function describeCommands(commands: Readonly<Record<string, Command | Group>>): string {
@@ -46,12 +45,6 @@ export function describeCommand(name: string, command: Command): string {
     ...table([...options, ["--help", "Show this."]]),
     ...(command.notes.length === 0 ? [] : ["", ...command.notes.flatMap((note) => fold(note))]),
   ].join("\n");
-}
-
-/** The version of this package. */
-export function readVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { readonly version: string }).version;
 }
 
 /** How to type a command, given how this one was run: with npm in a checkout, with npx in another project. */

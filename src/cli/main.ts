@@ -1,8 +1,9 @@
 /** The command line: finds a command, reads its arguments, runs it, and reports errors. */
 import { ConfigError } from "../config/problem.ts";
 import { GatewayError } from "../core/errors.ts";
+import { readVersion } from "../version.ts";
 import { type Command, CommandError, type Group, readArguments, unknownWord, UsageError } from "./command.ts";
-import { describeCommand, describeCommands, describeGroup, readVersion } from "./help.ts";
+import { describeCommand, describeCommands, describeGroup } from "./help.ts";
 import { type Runtime, runtime as defaultRuntime } from "./runtime.ts";
 import { describeProblems } from "./settings.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";

@@ -1,6 +1,7 @@
 /** The metrics that Prometheus reads from the gateway. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { request as send } from "node:http";
 import { suite, test, type TestContext } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
@@ -333,6 +334,8 @@ suite("a whole gateway", () => {
       [],
     );
     assert.doesNotMatch(text, /apple|pear|plum|quince|conv_|resp_/);
+    const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+    assert.ok(text.includes(`portico_build_info{version="${version}",`));
   });
 });
 
@@ -347,7 +350,7 @@ suite("the text", () => {
   };
 
   test("is valid for Prometheus: each name once, with its help and type, and labels escaped", async () => {
-    const metrics = createMetrics();
+    const metrics = createMetrics(undefined, () => "1.2.3");
     metrics.count("/v1/responses", 200, 12, { ms: 3, isStreamed: true });
     metrics.asked("main").ended({ outcome: "failed", code: "adapter_timeout" });
     const { text } = await metrics.read(idle);
@@ -370,8 +373,16 @@ suite("the text", () => {
       );
     }
     assert.match(text, /adapter="odd \\"name\\"\\\\\\n"/);
-    for (const name of ["process_start_time_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes"]) {
-      assert.ok((toFigures(text).get(name) ?? 0) > 0, name);
+    const figures = toFigures(text);
+    const files = process.platform === "linux" ? ["process_open_fds", "process_max_fds"] : [];
+    for (const name of [
+      `portico_build_info{version="1.2.3",node="${process.versions.node}"}`,
+      "process_start_time_seconds",
+      "process_cpu_seconds_total",
+      "process_resident_memory_bytes",
+      ...files,
+    ]) {
+      assert.ok((figures.get(name) ?? 0) > 0, name);
     }
   });
 
