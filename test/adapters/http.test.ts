@@ -408,6 +408,21 @@ test("a server that does not speak HTTP is a protocol error", async () => {
   await assert.rejects(upstream.send(get, never), failsWith("adapter_protocol"));
 });
 
+test("an interim answer is passed over, and one that was not asked for is reported as such", async () => {
+  await using server = await startUpstream((_, response) => {
+    response.writeProcessing();
+    response.writeEarlyHints({ link: "</x>" });
+    response.end("hello");
+  });
+  await using upstream = connectTo(server.url);
+  assert.equal(await textOf(await upstream.send(get, never)), "hello");
+  const said = failsWith("adapter_protocol", "adapter_protocol", /answered with status 100 or 101/);
+  for (const head of ["100 Continue", "101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c"]) {
+    server.script = (_, response) => void response.socket!.write(`HTTP/1.1 ${head}\r\n\r\n`);
+    await assert.rejects(upstream.send(get, never), said);
+  }
+});
+
 test("a server without TLS is reported with a hint to use http://", async () => {
   await using server = await startUpstream();
   await using upstream = connectTo(server.url.replace("http:", "https:"));

@@ -16,6 +16,10 @@ export function toNetworkFailure(error: Error, address: string): GatewayError {
       cause,
     });
   }
+  if (unasked.has(error.message)) {
+    const message = `The upstream at ${address} answered with status 100 or 101, which no request of the gateway allows.`;
+    return new GatewayError("adapter_protocol", message, { cause });
+  }
   if (lost.has(code)) {
     const message = `Connection lost: the upstream at ${address} disconnected before its answer was complete (${code}).`;
     return new GatewayError("adapter_error", message, { cause });
@@ -75,6 +79,9 @@ function wasConnected(error: Error): boolean {
 
 const garbled = /^UND_ERR_(HEADERS_OVERFLOW|RES_CONTENT_LENGTH_MISMATCH)$/;
 const untrusted = /^ERR_TLS_|^ERR_SSL_|^CERT_|^UNABLE_TO_|SELF_SIGNED|^EPROTO$|^HOSTNAME_MISMATCH$/;
+
+/** What undici says of these answers, in an error with the code of a lost connection. */
+const unasked = new Set(["bad response", "bad upgrade"]);
 
 /** Agents decide by words whether to retry, and all know "Connection lost". */
 const lost = new Set(["ECONNRESET", "EPIPE", "ETIMEDOUT", "UND_ERR_SOCKET"]);
