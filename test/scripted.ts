@@ -64,7 +64,7 @@ const defaultLimits: HttpLimits = {
   maxHeldBytes: 512 * 1024 * 1024,
   headersTimeoutMs: 10_000,
   bodyIdleTimeoutMs: 30_000,
-  keepAliveTimeoutMs: 75_000,
+  keepAliveTimeoutMs: 130_000,
   heartbeatMs: 10_000,
   maxUnsentBytes: 1024 * 1024,
   stalledClientTimeoutMs: 60_000,

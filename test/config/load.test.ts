@@ -61,7 +61,7 @@ test("A file with only a token gets every default.", async () => {
         maxQueuedPerThread: 16,
         headersTimeoutMs: 10_000,
         bodyIdleTimeoutMs: 30_000,
-        keepAliveTimeoutMs: 75_000,
+        keepAliveTimeoutMs: 130_000,
         heartbeatMs: 10_000,
         maxUnsentBytes: 1_048_576,
         stalledClientTimeoutMs: 60_000,

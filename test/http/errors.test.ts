@@ -755,7 +755,7 @@ test("an answer says how long its connection is kept, which can be changed", asy
   const box = createBox(context, []);
   const address = await box.listen();
   const told = async () => (await fetch(`${address}/healthz`)).headers.get("keep-alive");
-  assert.equal(await told(), "timeout=75");
+  assert.equal(await told(), "timeout=130");
   box.change(decide({}, { keepAliveTimeoutMs: 620_000 }));
   assert.equal(await told(), "timeout=620");
 });

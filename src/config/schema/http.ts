@@ -42,8 +42,9 @@ const limits = section("Limits on size, number, rate and time.", {
   max_queued_per_thread: integer(16, "Requests that may wait for a busy session; more are refused with 429.", 0),
   headers_timeout_ms: integer(10_000, "How long a client may take to send the headers."),
   body_idle_timeout_ms: integer(30_000, "How long a body may make no progress."),
+  // More than the 120 seconds of Caddy, less than the 240 after which some networks forget connections.
   keep_alive_timeout_ms: integer(
-    75_000,
+    130_000,
     "How long a connection may be idle between two requests: longer than a proxy in front keeps it.",
     1,
     86_400_000,
