@@ -151,8 +151,7 @@ function sizeOfEnd(item: OutputItem): number {
 
 /** What only the end tells: fields for the caller alone, which may be images. Its items are counted already. */
 function sizeOfAnswer({ extra, others = [], notes }: Answer): number {
-  const added = [extra, notes.extra, ...others.map((choice) => choice.extra)].filter((each) => each !== undefined);
-  return added.length === 0 ? 0 : JSON.stringify(added).length;
+  return JSON.stringify([extra, notes.extra, ...others.map((choice) => choice.extra)]).length;
 }
 
 /** Approximate memory of an event besides its text. */
