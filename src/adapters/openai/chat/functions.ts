@@ -12,15 +12,9 @@ export function toFunctions(settings: Settings): Settings {
 /** The caller's own fields are forwarded, so they must be adapted too. */
 function adaptNative(native: Extra | undefined): Extra | undefined {
   if (native?.dialect !== "chat") return native;
-  const { tools, tool_choice: choice } = native.fields;
-  return {
-    ...native,
-    fields: {
-      ...native.fields,
-      ...(tools !== undefined && { tools: listAt(native.fields, "tools")?.map(adaptTool) }),
-      ...(choice !== undefined && { tool_choice: adaptChoice(choice) }),
-    },
-  };
+  const { fields } = native;
+  const tools = listAt(fields, "tools")?.map(adaptTool);
+  return { ...native, fields: { ...fields, tools, tool_choice: adaptChoice(fields["tool_choice"]) } };
 }
 
 function adaptTool(entry: unknown): unknown {

@@ -52,7 +52,7 @@ function writeReasoning(item: Extract<Item, { type: "reasoning" }>): JsonObject 
 
 function writeCall(call: ToolCall): JsonObject {
   const { callId: call_id, name, group } = call;
-  const added = { ...extraOf(call), ...(group !== undefined && { namespace: group }) };
+  const added = { ...extraOf(call), namespace: group };
   switch (call.kind) {
     case "function":
       return { ...added, type: "function_call", call_id, name, arguments: call.arguments };
@@ -87,11 +87,9 @@ function writeContent(content: Content, role: Role): string | readonly unknown[]
 function writePart(part: Part, role: Role): unknown {
   const added = fieldsOf(part.extra, "responses");
   switch (part.type) {
-    case "text": {
+    case "text":
       if (role !== "assistant") return { ...added, type: "input_text", text: part.text };
-      const annotations = part.annotations?.map(writeAnnotation);
-      return { ...added, type: "output_text", text: part.text, ...(annotations && { annotations }) };
-    }
+      return { ...added, type: "output_text", text: part.text, annotations: part.annotations?.map(writeAnnotation) };
     case "refusal":
       // Only an assistant refuses here; tool output is text.
       if (role !== "assistant") return { ...added, type: "input_text", text: part.text };
