@@ -49,7 +49,7 @@ export function createStreamReader(createAnswerReader: (say: Say) => AnswerReade
   let done = false;
   let unsentSize = 0;
   let failure: GatewayError | undefined;
-  const isWhole = () => answer.stage() === "whole" || answer.stage() === "over";
+  const isWhole = () => answer.stage() === "whole";
 
   function accept(texts: readonly string[]): void {
     for (const text of texts) {

@@ -214,6 +214,5 @@ function joinContents(before: string | unknown[] | null, after: string | unknown
 }
 
 function toParts(content: string | unknown[]): unknown[] {
-  if (typeof content !== "string") return content;
-  return content === "" ? [] : [{ type: "text", text: content }];
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
