@@ -17,7 +17,6 @@ export type AddressOf = (request: Addressed) => string | undefined;
  * list is read from its end, as long as the one who added an entry is trusted.
  */
 export function createAddressOf({ trustedProxies, bind }: Pick<HttpSettings, "trustedProxies" | "bind">): AddressOf {
-  if (trustedProxies.length === 0) return ({ socket }) => socket.remoteAddress;
   const networks = toNetworks(trustedProxies.filter((proxy) => proxy !== "unix"));
   // A TCP connection that has ended has no address either.
   const trustsSocket = trustedProxies.includes("unix") && bind.startsWith("unix:");

@@ -12,10 +12,8 @@ export function toTarget(url: string): string {
  * and percent signs stay so: they belong to a name, which is decoded by itself.
  */
 export function decodePath(url: string): string | undefined {
-  const path = toPath(url);
-  if (!path.includes("%")) return path;
   try {
-    return decodeURI(path.replaceAll("%25", "%2525"));
+    return decodeURI(toPath(url).replaceAll("%25", "%2525"));
   } catch {
     return undefined;
   }
