@@ -497,6 +497,10 @@ test("a proxy in the environment is used, except for loopback and the hosts in N
   await textOf(await proxied.send(get, never));
   await using loopback = connectTo(server.url, { environment });
   await textOf(await loopback.send(get, never));
+  for (const host of ["localhost", "[::1]"]) {
+    await using silent = connectTo(`http://${host}:1`, { environment });
+    await assert.rejects(silent.send(get, never), failsWith("adapter_error"));
+  }
   await using excepted = connectTo(`http://${unknownHost}`, { environment });
   await assert.rejects(excepted.send(get, never), failsWith("adapter_error"));
   await using refused = connectTo("http://model.test", { environment, proxy: false, connectMs: 1000 });
@@ -514,11 +518,8 @@ test("an https upstream is reached through a tunnel, and a proxy that refuses it
 test("events are split on blank lines of either kind; comments, other fields and a missing blank are tolerated", () => {
   const reader = createEventReader(1000);
   const read = (text: string) => reader.read([Buffer.from(text)]);
-  assert.deepEqual(read(": hello\n\ndata: a\n\ndata:b\r\n\r\nevent: x\nid: 1\ndata: c\ndata:  d\n\n"), [
-    "a",
-    "b",
-    "c\n d",
-  ]);
+  assert.deepEqual(read(': hello\n: {"a":1}\n\n'), []);
+  assert.deepEqual(read("data: a\n\ndata:b\r\n\r\nevent: x\nid: 1\ndata: c\ndata:  d\n\n"), ["a", "b", "c\n d"]);
   assert.deepEqual(read("data: e"), []);
   assert.deepEqual(read("\r"), []);
   assert.deepEqual(read("\n\r\ndata: f"), ["e"]);

@@ -40,6 +40,10 @@ test("a custom tool is offered, and chosen, as a function with one string and it
   const { tools, tool_choice } = asked([], { tools: [look, shell], toolChoice: { type: "tool", name: "shell" } });
   assert.deepEqual(tools, [{ type: "function", function: { name: "look", parameters: {} } }, written]);
   assert.deepEqual(tool_choice, { type: "function", function: { name: "shell" } });
+  for (const format of [undefined, { type: "text" }, { type: "grammar" }])
+    assert.deepEqual(asked([], { tools: [{ ...shell, format }] })["tools"], [
+      { ...written, function: { ...written.function, description: "Runs it." } },
+    ]);
 });
 
 test("custom tools in a chat caller's own fields are rewritten too, and everything else is unchanged", () => {

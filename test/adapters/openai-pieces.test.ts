@@ -73,7 +73,9 @@ test("reasoning that comes a few words at a time is one entry, signed as a whole
   });
 });
 
-test("reasoning is told apart by its index, or by its signature", () => {
+test("reasoning is told apart by its type, by its index, or by its signature", () => {
+  const [said, sum] = [{ text: "Hm." }, { type: "reasoning.summary", summary: "So." }];
+  assert.deepEqual(gather(details(said), details(sum)), details(said, sum));
   const second = { ...text, index: 1, text: "Then" };
   assert.deepEqual(gather(details({ ...text, text: "First" }), details(second), details({ ...second, text: "!" })), {
     reasoning_details: [

@@ -135,6 +135,14 @@ test("a placeholder key is no secret, and is not removed from errors", () => {
   assert.equal(createScrubber(["12345678"])("It is 12345678."), "It is [secret].");
 });
 
+test("a secret that contains another leaves no remainder", () => {
+  for (const secrets of [
+    ["key of house", "key of house and garden"],
+    ["key of house and garden", "key of house"],
+  ])
+    assert.equal(createScrubber(secrets)("It is key of house and garden."), "It is [secret].");
+});
+
 test("a key does not appear in the log, even at the edge of an excerpt or next to invalid bytes", () => {
   const key = "house-key-0123456789abcdef";
   const own = createScrubber([key]);

@@ -124,6 +124,10 @@ test("content that is marked as a thought is reasoning, without its tags", () =>
     text("</thought>"),
     end,
   ]);
+  assert.deepEqual(deltasOf(...pieces.slice(0, 2), chunk({ content: "It is Paris." }, "stop")).slice(2), [
+    text("It is Paris."),
+    end,
+  ]);
   const readWhole = (content: string) =>
     readWholeReply(JSON.stringify({ choices: [{ message: { content, ...mark }, finish_reason: "stop" }] }), String);
   assert.deepEqual(readWhole("<thought>Paris.</thought>It is."), [thought("Paris."), text("It is."), end]);
@@ -389,11 +393,16 @@ test("thousands of fields before a call's name are read in linear time", () => {
   assert.equal(Object.keys(first.extra?.fields ?? {}).length, 10_000);
 });
 
-test("spaces around [DONE] do not matter", () => {
+test("spaces around [DONE] do not matter, nor do line breaks that are missing after it", () => {
   const reader = createReplyReader((text) => text);
   reader.read([Buffer.from("data:  [DONE] \r\n\r\n")]);
   reader.check();
   assert.ok(reader.isDone());
+  const cut = createReplyReader((text) => text);
+  cut.read([Buffer.from("data: [DONE]")]);
+  cut.end();
+  cut.check();
+  assert.ok(cut.isDone());
 });
 
 test("an answer of several choices may end when all started choices have, and is complete when all have", () => {

@@ -178,6 +178,14 @@ test("text between a call and its output joins the call's message; separate text
       { type: "message", role: "assistant", content: "Two." },
       { type: "tool-call", kind: "function", callId: "call_1", name: "add", arguments: "{}" },
       { type: "message", role: "assistant", content: "Three." },
+      {
+        type: "message",
+        role: "assistant",
+        content: [
+          { type: "text", text: "Four." },
+          { type: "refusal", text: "No." },
+        ],
+      },
       { type: "tool-output", kind: "function", callId: "call_1", output: "2" },
     ),
     [
@@ -187,6 +195,8 @@ test("text between a call and its output joins the call's message; separate text
         content: [
           { type: "text", text: "Two." },
           { type: "text", text: "Three." },
+          { type: "text", text: "Four." },
+          { type: "refusal", refusal: "No." },
         ],
         tool_calls: [{ id: "call_1", type: "function", function: { name: "add", arguments: "{}" } }],
       },
@@ -259,6 +269,7 @@ test("reasoning is sent once, in the caller's own field where it has one", () =>
     return [reasoning_content, reasoning];
   };
   const own = shown({ reasoning_content: "hm, indeed" });
+  assert.deepEqual(reasoningSent(thought, { type: "message", role: "assistant", content: "2" }), ["hm", undefined]);
   assert.deepEqual(reasoningSent(own, thought, call), ["hm, indeed", undefined]);
   assert.deepEqual(reasoningSent(thought, own, thought, call), ["hm, indeed", undefined]);
   assert.deepEqual(reasoningSent(call, thought, own), ["hm, indeed", undefined]);
@@ -299,14 +310,14 @@ test("every kind of content part is sent, with its extra fields", () => {
             type: "image",
             url: "data:image/png;base64,AA==",
             detail: "low",
-            extra: added({ image_url: { format: "png" } }),
+            extra: added({ cache_control: {}, image_url: { format: "png" } }),
           },
-          { type: "audio", data: "AA==", format: "wav", extra: added({ input_audio: { rate: 8_000 } }) },
+          { type: "audio", data: "AA==", format: "wav", extra: added({ mark: 1, input_audio: { rate: 8_000 } }) },
           {
             type: "file",
             data: "data:application/pdf;base64,AA==",
             name: "a.pdf",
-            extra: added({ file: { pages: 2 } }),
+            extra: added({ cache_control: {}, file: { pages: 2 } }),
           },
           { type: "file", fileId: "file-1" },
           { type: "image", fileId: "file-2" },
@@ -328,9 +339,17 @@ test("every kind of content part is sent, with its extra fields", () => {
         role: "user",
         content: [
           { cache_control: { type: "ephemeral" }, type: "text", text: "Look" },
-          { type: "image_url", image_url: { format: "png", url: "data:image/png;base64,AA==", detail: "low" } },
-          { type: "input_audio", input_audio: { rate: 8_000, data: "AA==", format: "wav" } },
-          { type: "file", file: { pages: 2, file_data: "data:application/pdf;base64,AA==", filename: "a.pdf" } },
+          {
+            cache_control: {},
+            type: "image_url",
+            image_url: { format: "png", url: "data:image/png;base64,AA==", detail: "low" },
+          },
+          { mark: 1, type: "input_audio", input_audio: { rate: 8_000, data: "AA==", format: "wav" } },
+          {
+            cache_control: {},
+            type: "file",
+            file: { pages: 2, file_data: "data:application/pdf;base64,AA==", filename: "a.pdf" },
+          },
           { type: "file", file: { file_id: "file-1" } },
           { type: "file", file: { file_id: "file-2" } },
           { type: "video_url", video_url: { url: "v" } },

@@ -120,10 +120,13 @@ test("the settings of a chat caller are written as responses fields", () => {
   });
 });
 
-test("log probabilities are requested without alternatives, and verbosity without a format", () => {
+test("log probabilities are requested without alternatives, and each setting without its companion", () => {
   const { include, top_logprobs, text } = asked([hello], { topLogprobs: 0, verbosity: "low" });
   assert.deepEqual([include, top_logprobs], [["message.output_text.logprobs"], undefined]);
   assert.deepEqual(text, { verbosity: "low" });
+  assert.deepEqual(asked([hello], { format: { type: "json" } })["text"], { format: { type: "json_object" } });
+  assert.deepEqual(asked([hello], { reasoningEffort: "low" })["reasoning"], { effort: "low" });
+  assert.deepEqual(asked([hello], { reasoningSummary: "auto" })["reasoning"], { summary: "auto" });
 });
 
 test("a tool choice is written by name, and one that cannot be fulfilled is refused", () => {
@@ -181,6 +184,11 @@ test("sealed reasoning is requested only where there may be reasoning", () => {
   assert.deepEqual(asked([hello], { reasoningSummary: "auto" })["include"], sealed);
   const thought: Item = { type: "reasoning", summary: [], text: "", encrypted: "sealed" };
   assert.deepEqual(asked([hello, thought])["include"], sealed);
+  const others: Item[] = [
+    { type: "reasoning", summary: [], text: "hm" },
+    { type: "compaction", summary: "", encrypted: "sealed" },
+  ];
+  for (const other of others) assert.equal(asked([hello, other])["include"], undefined, other.type);
   const native = { dialect: "responses", fields: { include: sealed } } as const;
   assert.deepEqual(asked([hello], { native, reasoningEffort: "low" })["include"], sealed);
 });
@@ -254,6 +262,7 @@ test("every kind of content part is sent, and extra fields of this dialect witho
           },
           { type: "file", url: "https://example.com/a.pdf", name: "a.pdf" },
           { type: "file", data: "data:application/pdf;base64,AA==" },
+          { type: "refusal", text: "No." },
           { type: "other", extra: { dialect: "responses", fields: { type: "computer_screenshot" } } },
         ],
       },
@@ -286,6 +295,7 @@ test("every kind of content part is sent, and extra fields of this dialect witho
           { type: "input_audio", input_audio: { rate: 8, data: "AA==", format: "wav" } },
           { type: "input_file", file_url: "https://example.com/a.pdf", filename: "a.pdf" },
           { type: "input_file", file_data: "data:application/pdf;base64,AA==" },
+          { type: "input_text", text: "No." },
           { type: "computer_screenshot" },
         ],
       },

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { writeRequest as writeChat } from "../../src/adapters/openai/chat/request.ts";
 import { writeRequest as writeResponses } from "../../src/adapters/openai/responses/request.ts";
 import { createWritten } from "../../src/adapters/openai/written.ts";
-import type { Item, Part } from "../../src/core/item.ts";
+import type { Item, Message, Part } from "../../src/core/item.ts";
 import type { Settings, Turn } from "../../src/core/turn.ts";
 import { createOpenai } from "./made.ts";
 
@@ -74,12 +74,12 @@ for (const [name, write] of Object.entries(wires)) {
   test(`on the ${name} wire only what is new is written`, () => {
     const written = createWritten();
     const said = Array.from({ length: 200 }, (_, index) => counted(index));
-    const ask = (length: number) => {
+    /** Instructions come anew with each request. */
+    const ask = (length: number, changed: Partial<Message> = {}) => {
       looks = 0;
-      write(
-        { id: "resp_1", model: "m", items: said.slice(0, length), settings: { tools: [] }, stream: false },
-        written,
-      );
+      const first: Message = { type: "message", role: "developer", content: "Be brief.", ...changed };
+      const items = [first, ...said.slice(0, length)];
+      write({ id: "resp_1", model: "m", items, settings: { tools: [] }, stream: false }, written);
       return looks;
     };
     assert.ok(ask(180) >= 180);
@@ -87,6 +87,11 @@ for (const [name, write] of Object.entries(wires)) {
     assert.ok(ask(183) >= 183);
     assert.ok(ask(187) < 20, `${looks} looks`);
     assert.ok(ask(187) < 20, `${looks} looks`);
+    const extra = { dialect: "chat", fields: { seen: 1 } } as const;
+    for (const changed of [{ content: "Be kind." }, { role: "user" as const }, { name: "boss" }, { extra }]) {
+      assert.ok(ask(187, changed) >= 187, JSON.stringify(changed));
+      for (let again = 0; again < 3; again += 1) ask(187);
+    }
   });
 }
 

@@ -305,6 +305,7 @@ test("a bad request keeps the upstream's message, param and code", async () => {
 
 test("errors in other formats, or in none, are read as far as possible", async () => {
   assert.equal((await failureOf(answerJson({ error: "No." }, 400))).message, "No.");
+  assert.equal((await failureOf(answerJson({ object: "error", message: "No." }, 400))).message, "No.");
   assert.equal((await failureOf(answerJson({ detail: "No." }, 422))).message, "No.");
   assert.equal((await failureOf(answerJson({ detail: [{ loc: ["body"], msg: "No." }, {}] }, 422))).message, "No.");
   const detail = [{ type: "extra_forbidden", loc: ["body", "store"], msg: "Not permitted" }];
@@ -340,6 +341,8 @@ test("a rate limit keeps its Retry-After, in seconds, as a date or in millisecon
   assert.equal((await limited("7")).retryAfterSeconds, 7);
   const soon = (await limited(new Date(Date.now() + 30_000).toUTCString())).retryAfterSeconds!;
   assert.ok(soon >= 28 && soon <= 30, `${soon}`);
+  const later = new Date(Date.now() + 3_600_000).toUTCString();
+  assert.ok(((await limited(later, { date: "never" })).retryAfterSeconds ?? 0) > 3_500);
   const elsewhere = { date: "Wed, 01 Jan 2070 00:00:00 GMT" };
   assert.equal((await limited("Wed, 01 Jan 2070 00:00:20 GMT", elsewhere)).retryAfterSeconds, 20);
   assert.equal((await limited("soon")).retryAfterSeconds, undefined);
@@ -471,8 +474,10 @@ test("the responses wire counts input tokens, where the upstream can, from what 
   }
   server.script = answerJson({ error: { message: "No such model.", code: "model_not_found" } }, 400);
   assert.equal(await count(), undefined);
-  server.script = answerJson({ error: "Unexpected endpoint or method." });
-  assert.equal(await count(), undefined);
+  for (const body of [{ error: "Unexpected endpoint or method." }, { input_tokens: "11" }, []]) {
+    server.script = answerJson(body);
+    assert.equal(await count(), undefined);
+  }
   server.script = answerJson({ error: { message: "Slow down." } }, 429);
   await assert.rejects(count(), { code: "adapter_rate_limit", message: "Slow down." });
   const chat = createOpenai({ base_url: server.url }, {});
