@@ -257,13 +257,14 @@ suite("a conversation that is too long to be compacted at once", () => {
       async function* () {
         parts += 1;
         yield say("Summary.");
-        yield [{ type: "usage", usage: { ...usage, cacheWriteTokens: parts === 1 ? 7 : undefined } }];
+        yield [{ type: "usage", usage: { ...usage, reasoningTokens: 1, cacheWriteTokens: parts > 2 ? undefined : 7 } }];
       },
       { contextWindow: () => 4_000 },
     );
     const { answer } = await talk({ items: long(5), compacts: true });
-    assert.ok(parts > 1);
-    assert.deepEqual([answer.usage?.outputTokens, answer.usage?.cacheWriteTokens], [parts * usage.outputTokens, 7]);
+    assert.ok(parts > 2);
+    const { outputTokens, reasoningTokens, cacheWriteTokens } = answer.usage!;
+    assert.deepEqual([outputTokens, reasoningTokens, cacheWriteTokens], [parts * usage.outputTokens, parts, 14]);
   });
 
   test("is read in parts of the size that the model takes, by its server's word or its configuration", async () => {
@@ -314,11 +315,18 @@ suite("a conversation that is too long to be compacted at once", () => {
     assert.equal(turns.length, 1);
   });
 
+  test("is read in few parts, however many steps it has, if they are short", async () => {
+    const { talk, turns } = createScene(taking(4_000, { tokens: 4_000 }));
+    const step = [user("x".repeat(100)), { ...system, role: "assistant" } as const];
+    await talk({ items: Array.from({ length: 40 }, () => step).flat(), compacts: true });
+    assert.ok(turns.length < 10, `${turns.length} parts`);
+  });
+
   test("is read step by step, if its instructions leave less than the usual room for an answer", async () => {
     const { talk, turns } = createScene(taking(4_000), { contextWindow: () => 4_000 });
     const settings = { tools: [], instructions: "x".repeat(2_500) };
-    const items: Item[] = [user("x".repeat(200)), { type: "message", role: "assistant", content: "x".repeat(200) }];
-    await talk({ items, settings, compacts: true });
+    const said: Item[] = [user("x".repeat(200)), { type: "message", role: "assistant", content: "x".repeat(200) }];
+    await talk({ items: [system, ...said], settings, compacts: true });
     assert.equal(turns.length, 2);
   });
 
@@ -401,8 +409,14 @@ suite("a conversation that is compacted before it is answered", () => {
     const { talk, turns } = createScene(model);
     const before = [user(long("one")), assistant("Hello")];
     const short = [user("two"), call, output];
-    await talk({ items: [...before, user(long("one")), ...short], ...limit });
-    assert.deepEqual(turns.at(-1)?.items, [summary, ...short]);
+    const next: Item[] = [
+      { ...call, callId: "d" },
+      { ...output, callId: "d" },
+    ];
+    for (const since of [short, short.concat(next)]) {
+      await talk({ items: [...before, user(long("one")), ...since], ...limit });
+      assert.deepEqual(turns.at(-1)?.items, [summary, ...since]);
+    }
     const items = [user("task"), ...steps(4)];
     await talk({ items, ...limit });
     assert.deepEqual(turns.at(-2)?.items.slice(0, -1), items.slice(0, -2), "the summary needs the question too");
@@ -504,14 +518,16 @@ suite("a conversation that is compacted before it is answered", () => {
       [system, question],
       [question, ...steps(1)],
       [system, summary, question],
+      [{ ...system, content: long("Be kind.") }, question],
+      [{ ...summary, summary: long("We met.") }, question],
     ]) {
       await talk({ items, ...limit });
       assert.deepEqual(turns.at(-1)?.items, items);
     }
-    assert.equal(turns.length, 3);
+    assert.equal(turns.length, 5);
     const items = [user("one"), assistant("Hello"), user("two")];
     await talk({ items, settings: { tools: [], instructions: long("Be kind.").repeat(2) }, ...limit });
-    assert.equal(turns.length, 4, "instructions alone exceed the limit");
+    assert.equal(turns.length, 6, "instructions alone exceed the limit");
     const before = [user(long("one")), assistant("Hello"), user(long("two")), assistant("Hello")];
     for (const [size, asked] of [
       [900_000, 2],
@@ -544,6 +560,16 @@ suite("a conversation that is compacted before it is answered", () => {
     const { talk, turns } = createScene(model, { speaks: ["responses"] });
     await talk({ items, settings, ...limit });
     assert.deepEqual([turns.length, turns[0]?.settings.native], [1, native]);
+  });
+
+  test("is not lost, nor is what it has cost, if the model then says nothing", async () => {
+    let asked = 0;
+    const { talk } = createScene(async function* (turn, signal, tell) {
+      if (++asked === 1) yield* model(turn, signal, tell);
+    });
+    const question = user(long("two"));
+    const { answer } = await talk({ items: [user(long("one")), assistant("Hello"), question], ...limit });
+    assert.deepEqual([answer.items, answer.usage], [[{ ...summary, kept: [question] }], usage]);
   });
 
   test("fails before its first word, whether the summary or the answer does", async () => {

@@ -62,6 +62,18 @@ async function continueFrom(
   return turnId;
 }
 
+test("items that are added belong to their conversation, and are deleted with it", async () => {
+  const { createSession, commit } = store;
+  const sessions: (string | undefined)[] = [];
+  store.createSession = (session, turn) => (sessions.push(turn?.session), createSession(session, turn));
+  store.commit = (kept) => (sessions.push(...kept.turns.map(({ session }) => session)), commit(kept));
+  const gateway = make();
+  const { id } = await gateway.conversations.create("a", {}, add(said("one")));
+  await gateway.conversations.append("a", id, add(said("two")), signal);
+  await gateway.conversations.create("a", {}, add());
+  assert.deepEqual(sessions, [id, id, undefined]);
+});
+
 test("a conversation starts with the items it is created with, and a turn in it continues from them", async () => {
   const gateway = make();
   const { id, metadata } = await gateway.conversations.create("a", { topic: "tea" }, add(said("one"), said("two")));

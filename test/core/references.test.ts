@@ -21,6 +21,17 @@ test("references to a long item cannot expand a small request beyond the body li
   await assert.rejects(resolve(10), { code: "body_too_large", status: 413, param: "input" });
 });
 
+test("an id names an item of a turn's input, or of its output", async () => {
+  const store = createMemoryStore();
+  const digits = "a".repeat(48);
+  const said = (content: string) => ({ type: "message", role: "user", content }) as const;
+  const turn = makeTurn({ id: `resp_${digits}`, input: [said("asked"), said("in")], output: [said("out")] });
+  await store.commit({ turns: [turn] });
+  const items = [`msg_${digits}i0001`, `msg_${digits}0000`].map((id): Reference => ({ type: "reference", id }));
+  const found = await resolveReferences(store, turn.owner, { items, itemsParam: "input" }, 10_000);
+  assert.deepEqual(found, [said("in"), said("out")]);
+});
+
 test("an item is found even if its turn ends while the store looks for it", async () => {
   const inner = createMemoryStore();
   const { script, begun, go } = createSlow();

@@ -138,7 +138,8 @@ suite("a conversation that is longer than the window", () => {
     const fields = { type: "compaction", encrypted_content: "sealed" };
     const sealed: Item = { type: "other", extra: { dialect: "responses", fields } };
     const old = compaction("long ago");
-    const short = [task, old, second, sealed, third, second, third, last];
+    const found: Item = { type: "other", extra: { dialect: "responses", fields: { type: "web_search_call" } } };
+    const short = [task, old, second, sealed, third, second, found, third, last];
     assert.deepEqual(fitWindow(short, [], roomFor(sealed, last), count), [sealed, last]);
     // An adapter of another dialect gets nothing of it.
     assert.deepEqual(fitWindow(short, [], roomFor(old, sealed, last), count), [old, sealed, last]);
