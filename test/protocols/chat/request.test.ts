@@ -327,6 +327,7 @@ function choose(choice: unknown): ToolChoice | undefined {
 }
 
 test("a tool choice is a word, a tool, several tools, or something of the dialect", () => {
+  for (const type of ["auto", "none"]) assert.deepEqual(ask({ tool_choice: type }).settings.toolChoice, { type });
   assert.deepEqual(choose("required"), { type: "required" });
   assert.deepEqual(choose({ type: "auto" }), { type: "auto" });
   assert.deepEqual(choose(tool), { type: "tool", name: "f" });

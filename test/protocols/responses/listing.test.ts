@@ -245,6 +245,9 @@ test("an item of the dialect is listed unchanged, under its own id with its posi
   const fields = { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "q" } };
   const listed = toListedItem(place({ type: "other", extra: { dialect: "responses", fields } }), hidden);
   assert.deepEqual(listed, { ...fields, id: `ws_1_${digits}i0000` });
+  const { id: _, ...nameless } = fields;
+  const alone = toListedItem(place({ type: "other", extra: { dialect: "responses", fields: nameless } }), hidden);
+  assert.deepEqual(alone, { ...nameless, id: `item_${digits}i0000` });
 });
 
 test("an item that was cut off is listed as incomplete", () => {

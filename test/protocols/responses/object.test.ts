@@ -193,6 +193,8 @@ test("sealed reasoning is sent only to a caller that asked for it, even if the a
     const shown = await play([deltas], { include: ["reasoning.encrypted_content"] });
     const encrypted_content = seal.seal(JSON.stringify(carried));
     assert.deepEqual(shown.whole().output, [{ ...hidden, encrypted_content }]);
+    const added = checkStream(shown.stream).events.find(({ type }) => type === "response.output_item.added");
+    assert.ok(!JSON.stringify(added).includes("encrypted_content"), "it is sealed when it is whole");
     assert.deepEqual((await play([deltas])).whole().output, [hidden]);
   }
 });

@@ -482,6 +482,8 @@ test("an item reference may come without its type, and with null for the fields 
     ask({ input }).items,
     input.map(({ id }) => ({ type: "reference", id })),
   );
+  for (const field of [{ role: "user" }, { content: "Hi" }])
+    assert.throws(() => ask({ input: [{ id: "msg_1", ...field }] }), /Missing required parameter: 'input\[0\]\.\w+'/);
 });
 
 test("the length of metadata is counted in characters, not in UTF-16 code units", () => {

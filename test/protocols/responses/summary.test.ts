@@ -125,6 +125,7 @@ test("reasoning in a response's input is listed as a summary too, unless it has 
   const items: readonly Item[] = [
     { type: "reasoning", summary: [], text: "hm" },
     { type: "reasoning", summary: ["First"], text: "hm" },
+    { type: "message", role: "user", content: "Hi" },
   ];
   const places = items.map((item, index) => toPlace({ turnId: about.id, side: "input", index }, item));
   const list = (summarises: boolean) => {
@@ -137,6 +138,7 @@ test("reasoning in a response's input is listed as a summary too, unless it has 
   assert.deepEqual(list(true), [
     [undefined, toSummary("hm")],
     [text, toSummary("First")],
+    [[{ type: "input_text", text: "Hi" }], undefined],
   ]);
   assert.deepEqual(list(false)[0], [text, []]);
 });
