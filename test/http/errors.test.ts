@@ -117,7 +117,10 @@ const cases: readonly Case[] = [
     path: "/v1/v1/responses",
     headers: asker,
     status: 404,
-    error: { code: "unknown_url", message: /Did you mean \/v1\/responses\?/ },
+    error: {
+      code: "unknown_url",
+      message: /Did you mean \/v1\/responses\? A client's base URL must end with \/v1\./,
+    },
   },
   {
     name: "a base URL with /v1 twice, before a response's id",
@@ -350,6 +353,22 @@ const cases: readonly Case[] = [
       message: 'The request body is not valid JSON: unexpected "}" at line 1, column 14.',
     },
   },
+  ...[
+    ['{"a":[1,true},', "}", 13],
+    ['{"a":{}]', "]", 8],
+    ["{1:2}", "1", 2],
+    ['{"a":1}}', "}", 8],
+    ["null,", ",", 5],
+  ].map(([body, found, column]) => ({
+    name: `JSON that goes wrong: ${body}`,
+    headers: asker,
+    body: String(body),
+    status: 400,
+    error: {
+      code: "invalid_json",
+      message: `The request body is not valid JSON: unexpected "${found}" at line 1, column ${column}.`,
+    },
+  })),
   {
     name: "an empty body",
     headers: { ...asker },
@@ -400,6 +419,17 @@ const cases: readonly Case[] = [
       param: "temperature",
       code: "decimal_below_min_value",
       message: "Invalid 'temperature': decimal below minimum value. Expected a value >= 0, but got -1 instead.",
+    },
+  },
+  {
+    name: "a field beyond its range",
+    headers: asker,
+    body: hello.replace("{", '{"temperature":2.5,'),
+    status: 400,
+    error: {
+      param: "temperature",
+      code: "decimal_above_max_value",
+      message: "Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got 2.5 instead.",
     },
   },
   {

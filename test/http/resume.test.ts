@@ -121,6 +121,11 @@ suite("a repeated request", () => {
 
   test("needs a key of 1 to 255 characters and a valid event id to resume from", async (context) => {
     const { post } = await open(context, words);
+    for (const [body, headers] of [
+      [{ ...response, stream: true }, {}],
+      [response, { "idempotency-key": "k1" }],
+    ] as const)
+      assert.equal((await post("/v1/responses", body, { ...headers, "last-event-id": "seven" })).status, 200);
     for (const key of ["", "x".repeat(256)]) {
       const refused = await post("/v1/responses", response, { "idempotency-key": key });
       assert.equal(refused.status, 400, key);

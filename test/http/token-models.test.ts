@@ -55,7 +55,11 @@ test("a token is refused a model that it may not use, wherever a request names i
     ["/v1/chat/completions", { messages, model: "small", models: ["gpt-5", "large"] }, "models[1]"],
     ["/v1/chat/completions", { messages, model: "small", fallbacks: ["gpt-5", "large"] }, "fallbacks[1]"],
     ["/v1/chat/completions", { messages, model: "small", fallbacks: [{ model: "large" }] }, "fallbacks[0].model"],
-    ["/v1/chat/completions", { messages, model: "small", fallbacks: [{ small: ["large"] }] }, "fallbacks[0].small[0]"],
+    [
+      "/v1/chat/completions",
+      { messages, model: "small", fallbacks: [null, { small: ["large"] }] },
+      "fallbacks[1].small[0]",
+    ],
     [
       "/v1/chat/completions",
       { messages, model: "small", fallbacks: [{ model: "small", small: [{ model: "large" }] }] },
