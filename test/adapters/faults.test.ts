@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, type Socket, createServer } from "node:net";
 import { test, type TestContext } from "node:test";
-import { startGateway } from "../gateway.ts";
+import { findFreePort, startGateway } from "../gateway.ts";
 import { unknownHost } from "../upstream.ts";
 import { type Endpoint, endpoints, paths, readAnswer, tellWell, toRequest } from "../whole/talk.ts";
 import { type Asked, type Fault, type Wire, all, beginning, goodHead, head, startFaulty } from "./faults.ts";
@@ -256,10 +256,8 @@ async function startRuntime(context: TestContext, wire: Wire): Promise<Runtime> 
   );
   context.after(() => faulty[Symbol.asyncDispose]());
   const mute = await startMute(context);
-  const gone = await startMute(context);
-  await gone.close();
   const urls: Readonly<Record<string, string>> = {
-    refused: `http://127.0.0.1:${gone.port}/v1`,
+    refused: `http://127.0.0.1:${await findFreePort()}/v1`,
     mute: `https://127.0.0.1:${mute.port}/v1`,
   };
   const once = { retry: { times: 0 }, breaker: { failures: 0 } };
@@ -276,18 +274,16 @@ async function startRuntime(context: TestContext, wire: Wire): Promise<Runtime> 
 }
 
 /** Accepts connections and never sends anything. */
-async function startMute(context: TestContext): Promise<{ readonly port: number; close(): Promise<void> }> {
+async function startMute(context: TestContext): Promise<{ readonly port: number }> {
   const sockets: Socket[] = [];
   const server = createServer((socket) => void sockets.push(socket.on("error", () => {}).resume()));
   await once(server.listen(0, "127.0.0.1"), "listening");
-  async function close(): Promise<void> {
+  context.after(async () => {
     for (const socket of sockets) socket.destroy();
-    if (!server.listening) return;
     server.close();
     await once(server, "close");
-  }
-  context.after(close);
-  return { port: (server.address() as AddressInfo).port, close };
+  });
+  return { port: (server.address() as AddressInfo).port };
 }
 
 function both(...outcome: Outcome): Pick<Row, "whole" | "stream"> {
