@@ -90,7 +90,7 @@ async function open(config: Config, surroundings: Surroundings, opened: Part[]):
 
   const logging = keep(surroundings.log === undefined ? createLog(config.log.level) : guardLog(surroundings.log));
   const { log } = logging;
-  const metrics = createMetrics(elapsedMs, readVersion);
+  const metrics = createMetrics(elapsedMs, readVersion());
   const spans = await findSpans();
   const noteTurn = createTurnJournal(log);
   const observer = createObserver(log, metrics, spans, (turn) => {

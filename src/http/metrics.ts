@@ -58,7 +58,7 @@ interface UsedTurn {
  * Counting costs 0.6 µs a turn and writes no text: only a reader pays for that. The library's own counters would cost
  * 7 µs, and loading them 50 ms of every start. Labels are the operator's names, never what callers choose.
  */
-export function createMetrics(nowMs = () => performance.now(), readVersion = () => "unknown"): Metrics {
+export function createMetrics(nowMs = () => performance.now(), version = "unknown"): Metrics {
   const requests = createCounter("portico_requests_total", "Requests answered.", ["path", "status"]);
   const requestSeconds = createHistogram(
     "portico_request_seconds",
@@ -160,7 +160,7 @@ export function createMetrics(nowMs = () => performance.now(), readVersion = () 
         toFamily("gauge", "portico_store_ready", "1: turns can be stored; 0: they cannot.", await readReady(sources)),
         ...[attempts, attemptSeconds, tokens, retries, fallbacks, ownerTokens].map((metric) => metric.read()),
         toBreakerStates(states),
-        toBuild(readVersion()),
+        toBuild(version),
         ...(await readProcess()),
       ]);
     },

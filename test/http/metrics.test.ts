@@ -350,7 +350,7 @@ suite("the text", () => {
   };
 
   test("is valid for Prometheus: each name once, with its help and type, and labels escaped", async () => {
-    const metrics = createMetrics(undefined, () => "1.2.3");
+    const metrics = createMetrics(undefined, "1.2.3");
     metrics.count("/v1/responses", 200, 12, { ms: 3, isStreamed: true });
     metrics.asked("main").ended({ outcome: "failed", code: "adapter_timeout" });
     const { text } = await metrics.read(idle);
