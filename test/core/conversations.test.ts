@@ -72,6 +72,10 @@ test("items that are added belong to their conversation, and are deleted with it
   await gateway.conversations.append("a", id, add(said("two")), signal);
   await gateway.conversations.create("a", {}, add());
   assert.deepEqual(sessions, [id, id, undefined]);
+  const turns = (await gateway.conversations.places("a", id)).map(({ turnId }) => turnId);
+  assert.equal(turns.length, 2);
+  await gateway.conversations.delete("a", id);
+  for (const turnId of turns) assert.equal(await store.findTurn("a", turnId), undefined);
 });
 
 test("a conversation starts with the items it is created with, and a turn in it continues from them", async () => {
