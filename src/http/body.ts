@@ -1,8 +1,8 @@
 /** Reads a request's body as JSON, bounded in size and time; errors say where the body is wrong. */
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
-import type { FastifyReply } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import { watchClient } from "./client.ts";
+import type { HttpReply } from "./reply.ts";
 import { type ReadBody, readResent, readWhole } from "./resent.ts";
 import type { HttpLimits } from "./settings.ts";
 import type { Terms } from "./terms.ts";
@@ -19,7 +19,7 @@ interface Reading {
   readonly listName?: string | undefined;
 }
 
-export async function readJsonBody(reply: FastifyReply, { onlyFollows, listName }: Reading = {}): Promise<JsonBody> {
+export async function readJsonBody(reply: HttpReply, { onlyFollows, listName }: Reading = {}): Promise<JsonBody> {
   const { raw: incoming, token, terms } = reply.request;
   checkCharset(incoming.headers["content-type"]);
   checkEncoding(incoming.headers);
@@ -34,7 +34,7 @@ export async function readJsonBody(reply: FastifyReply, { onlyFollows, listName 
 
 /** Runs `work` on a request's body, in a turn's slot, until its caller leaves. `instead` replaces a missing body. */
 export async function workOnBody<Result>(
-  reply: FastifyReply,
+  reply: HttpReply,
   work: (body: unknown, signal: AbortSignal) => Promise<Result>,
   instead?: unknown,
 ): Promise<Result> {
@@ -51,7 +51,7 @@ export function hasBody({ headers }: Pick<IncomingMessage, "headers">): boolean 
 }
 
 /** Sends 100 Continue to a caller that waits for it, once nothing else speaks against the request. */
-export function sendContinue({ raw: response, request: { raw: incoming } }: FastifyReply): void {
+export function sendContinue({ raw: response, request: { raw: incoming } }: HttpReply): void {
   if (incoming.httpVersion === "1.1" && /\b100-continue\b/i.test(incoming.headers.expect ?? ""))
     response.writeContinue();
 }

@@ -1,15 +1,15 @@
 /** Closes the door: admits nobody, lets running turns end, cancels what takes too long, and cuts what remains. */
 import { setTimeout as wait } from "node:timers/promises";
-import type { FastifyInstance } from "fastify";
 import { drainingError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Arrivals } from "./arrivals.ts";
 import type { Listener } from "./listener.ts";
+import type { HttpServer } from "./server.ts";
 import type { Turns } from "./turns.ts";
 import type { WebSockets } from "./websocket.ts";
 
 export interface ClosingParts {
-  readonly app: FastifyInstance;
+  readonly app: HttpServer;
   readonly listener: Listener;
   /** Cuts connections on which no request is being answered. */
   readonly cutSilent: () => void;
@@ -27,10 +27,11 @@ const arrivingMs = 500;
 /** Returns what closes the door. */
 export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) => Promise<void> {
   const { app, listener, cutSilent, gateway, turns, arrivals, sockets } = parts;
-  app.addHook("onResponse", (_request, _reply, done) => {
-    // A connection kept alive after this answer would delay closing.
-    if (turns.draining) setImmediate(() => app.server.closeIdleConnections());
-    done();
+  app.server.on("request", (_incoming, response) => {
+    response.once("close", () => {
+      // A connection kept alive after this answer would delay closing.
+      if (turns.draining) setImmediate(() => app.server.closeIdleConnections());
+    });
   });
 
   function cancelTurns(): void {

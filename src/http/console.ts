@@ -2,9 +2,10 @@
 import { hash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { extname } from "node:path";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import { makeOnce } from "../core/lazy.ts";
+import type { HttpReply } from "./reply.ts";
+import type { HttpRequest } from "./request.ts";
 
 /**
  * Sends the page for `GET /console`, and its files for `GET /console/{file}`. They are read on the first request, so
@@ -12,7 +13,7 @@ import { makeOnce } from "../core/lazy.ts";
  */
 export function createConsole() {
   const reading = makeOnce(readFiles);
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+  return async (request: HttpRequest, reply: HttpReply): Promise<HttpReply> => {
     if (!request.terms.console) {
       throw new GatewayError(
         "endpoint_disabled",
@@ -26,7 +27,7 @@ export function createConsole() {
     if (file === undefined) {
       throw new GatewayError("unknown_url", `The console has no file '${name}'. The page is at /console.`);
     }
-    reply.headers({ ...pageHeaders, "content-type": file.type, etag: file.etag });
+    reply.set({ ...pageHeaders, "content-type": file.type, etag: file.etag });
     if (request.headers["if-none-match"]?.includes(file.etag)) return reply.code(304).send();
     return reply.send(file.body);
   };
@@ -36,8 +37,8 @@ export function createConsole() {
  * Leads a browser from the gateway's bare address to the page, and returns whether it did. For any other client that
  * address is an unknown URL.
  */
-export function leadToConsole({ method, originalUrl, headers, terms }: FastifyRequest, reply: FastifyReply): boolean {
-  if (originalUrl !== "/" || !terms.console) return false;
+export function leadToConsole({ method, url, headers, terms }: HttpRequest, reply: HttpReply): boolean {
+  if (url !== "/" || !terms.console) return false;
   const isBrowser = headers.accept?.includes("text/html") === true;
   if (!isBrowser || (method !== "GET" && method !== "HEAD")) return false;
   // Relative, so that a proxy may serve it under a path of its own.

@@ -1,10 +1,11 @@
 /** CORS: which pages may send requests, and which headers they may read. */
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { rateHeaders } from "./rate.ts";
+import type { HttpReply } from "./reply.ts";
+import type { HttpRequest } from "./request.ts";
 import { isOperators } from "./router.ts";
 
 /** Opens endpoints to pages the operator names, operator routes to none. Returns whether it answered a preflight. */
-export function applyCors(request: FastifyRequest, reply: FastifyReply): boolean {
+export function applyCors(request: HttpRequest, reply: HttpReply): boolean {
   const { method, headers } = request;
   const { corsOrigins } = request.terms;
   if (corsOrigins.length === 0) return false;
@@ -15,7 +16,7 @@ export function applyCors(request: FastifyRequest, reply: FastifyReply): boolean
   if (origin !== undefined && corsOrigins.includes(origin)) reply.header("access-control-allow-origin", origin);
   reply.header("access-control-expose-headers", exposedHeaders);
   if (method !== "OPTIONS") return false;
-  reply.headers({
+  reply.set({
     vary: "Origin, Access-Control-Request-Headers",
     "access-control-allow-methods": "GET, POST, DELETE",
     "access-control-max-age": "600",

@@ -1,5 +1,4 @@
 /** The front door: a listener that knows its callers, enforces limits and hands turns to the gateway. */
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { createCohort } from "../core/cohort.ts";
 import { drainingError, toGatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
@@ -13,7 +12,9 @@ import type { DoorLog } from "./lines.ts";
 import { createListener } from "./listener.ts";
 import type { Metrics, MetricSources } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
-import { answerRequests, createFindRoute, isUpgrade } from "./router.ts";
+import type { HttpReply } from "./reply.ts";
+import type { Arrived, HttpRequest } from "./request.ts";
+import { createFindRoute, isUpgrade } from "./router.ts";
 import { toRoutes } from "./routes.ts";
 import { createServer } from "./server.ts";
 import { toRemarkHeaders } from "./send.ts";
@@ -67,28 +68,31 @@ export function createDoor(parts: DoorParts): Door {
   const routes = toRoutes({ ...parts, turns, sockets, readMetrics: () => metrics.read(sources) });
   const findRoute = createFindRoute(routes);
 
-  async function begin(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    request.terms = terms;
-    const found = findRoute(request.originalUrl);
-    request.route = found?.route;
-    request.params = found?.params;
+  function receive(target: string): Omit<Arrived, "id" | "raw"> {
+    const { route, params = {} } = findRoute(target) ?? {};
+    return { terms, route, params };
+  }
+
+  async function answer(request: HttpRequest, reply: HttpReply): Promise<unknown> {
     // No cache may keep what a token has opened; streams replace this header with their own.
-    reply.headers({ "x-request-id": request.id, "cache-control": "no-store" });
+    reply.set({ "x-request-id": request.id, "cache-control": "no-store" });
     journal.follow(request, reply);
     reply.raw.once("prefinish", () => cutWhenStalled(reply.raw, request.terms.limits.stalledClientTimeoutMs));
     // With a promise each keeps its own async context; otherwise all would join the first one's trace.
     await new Promise<void>(beginTogether);
     // If the caller left meanwhile, its `close` event is past.
-    if (reply.raw.destroyed) reply.hijack();
+    if (reply.raw.destroyed) return reply.handOver();
+    return admit(request, reply)?.(request, reply);
   }
 
-  function fail(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  function fail(thrown: unknown, reply: HttpReply): void {
+    const { request } = reply;
     const told = toGatewayError(thrown);
     // Closing has interrupted a live turn, but this caller is still here.
     const error = told.code === "interrupted" && turns.draining ? drainingError() : told;
     journal.report(error, request);
     reply.header("x-request-id", request.id);
-    if (request.about !== undefined) reply.headers(toRemarkHeaders(request.about.remarks));
+    if (request.about !== undefined) reply.set(toRemarkHeaders(request.about.remarks));
     sendError(error, reply);
   }
 
@@ -97,22 +101,23 @@ export function createDoor(parts: DoorParts): Door {
     headersTimeoutMs,
     newRequestId: () => newId("req"),
     isUpgrade: (incoming) => terms.webSocket.enabled && isUpgrade(findRoute, incoming),
+    receive,
+    answer,
+    beforeSend: (reply, text) => holdWhole(held, reply, text),
     fail,
+    cut(thrown, { raw, request }) {
+      journal.report(toGatewayError(thrown), request);
+      if (!raw.writableEnded) raw.destroy();
+    },
     refused: journal.refuse,
   });
   app.server.keepAliveTimeout = terms.limits.keepAliveTimeoutMs;
   const listener = createListener(app);
   const beginTogether = createCohort(createBurstWait(app.server));
+  const admit = createAdmission(findRoute);
   sockets.install(app);
-  app.addHook("onRequest", begin);
-  app.addHook("onRequest", createAdmission(findRoute));
-  app.addHook("onSend", (_request, reply, payload, done) => {
-    holdWhole(held, reply, payload);
-    done(null, payload);
-  });
   const cutSilent = watchConnections(app.server, () => terms.limits.maxPipelinedRequests);
   const close = prepareClosing({ app, listener, cutSilent, gateway, turns, arrivals, sockets });
-  answerRequests(app);
 
   return {
     listen: () => listener.listen(settings),

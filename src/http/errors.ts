@@ -1,11 +1,11 @@
 /** Sends failures over HTTP: one shape on every path and status, even if no request could be read. */
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { FastifyReply } from "fastify";
 import { type ErrorCode, GatewayError, toWireError } from "../core/errors.ts";
 import { hasBody } from "./body.ts";
+import type { HttpReply } from "./reply.ts";
 
-export function sendError(error: GatewayError, reply: FastifyReply): void {
+export function sendError(error: GatewayError, reply: HttpReply): void {
   if (error.status === 401) reply.header("www-authenticate", "Bearer");
   const retryAfter = toRetryAfter(error);
   if (retryAfter !== undefined) reply.header("retry-after", retryAfter);

@@ -2,13 +2,13 @@
  * Counts what is held for callers that follow an answer made for an earlier request: each may read nothing and ask
  * again, any number of times.
  */
-import type { FastifyReply } from "fastify";
 import type { Event } from "../core/event.ts";
 import { lengthOfText } from "../core/frame/batches.ts";
 import { lengthOfItems } from "../core/frame/pieces.ts";
 import { unlessAborted } from "../core/unless-aborted.ts";
 import { drained } from "./client.ts";
 import type { Hold, Holdings } from "./held.ts";
+import type { HttpReply } from "./reply.ts";
 import { isCounted, maxUncounted } from "./unread.ts";
 
 export interface Follower {
@@ -23,12 +23,12 @@ export interface Follower {
  * A stored answer, whose `size` in characters is known, is refused now or never. The stream of a running one waits for
  * room, and is cut if there is none in time. The signal aborts when the caller leaves.
  */
-export function holdFollower(held: Holdings, reply: FastifyReply, signal: AbortSignal, size?: number): Follower {
+export function holdFollower(held: Holdings, reply: HttpReply, signal: AbortSignal, size?: number): Follower {
   const hold = held.hold(reply.request.token.owner);
   return size === undefined ? followRunning(held, hold, reply, signal) : followStored(held, hold, reply, size);
 }
 
-function followStored(held: Holdings, hold: Hold, reply: FastifyReply, size: number): Follower {
+function followStored(held: Holdings, hold: Hold, reply: HttpReply, size: number): Follower {
   // The answer, and its items again as text for the end, which repeats them.
   const keptBytes = 2 * size;
   // The end of an item repeats it three times.
@@ -43,7 +43,7 @@ function followStored(held: Holdings, hold: Hold, reply: FastifyReply, size: num
 }
 
 /** The answer itself is kept anyway, for the turn. */
-function followRunning(held: Holdings, hold: Hold, reply: FastifyReply, signal: AbortSignal): Follower {
+function followRunning(held: Holdings, hold: Hold, reply: HttpReply, signal: AbortSignal): Follower {
   const { raw: response, request } = reply;
   /** The items that have ended, as text for the end, which repeats them. */
   let endedBytes = 0;
@@ -86,7 +86,7 @@ function followRunning(held: Holdings, hold: Hold, reply: FastifyReply, signal: 
 
 const maxTimerMs = 2 ** 31 - 1;
 
-function toCounted(reply: FastifyReply, bytes: number): number {
+function toCounted(reply: HttpReply, bytes: number): number {
   return isCounted(reply, bytes) ? bytes : 0;
 }
 

@@ -1,5 +1,4 @@
 /** Logs requests (on routes without a token only failures), turns that ended without callers, and failures of ours. */
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { callerLeft, type GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
 import type { Usage } from "../core/turn.ts";
@@ -8,15 +7,10 @@ import { createCauses } from "./causes.ts";
 import type { DoorLog } from "./lines.ts";
 import type { FirstByte, Metrics } from "./metrics.ts";
 import { toPath } from "./paths.ts";
+import type { HttpReply } from "./reply.ts";
+import type { HttpRequest } from "./request.ts";
 import { toRemarkHeaders } from "./send.ts";
 import { readTrace, type Span, traceIdOf, type Tracer } from "./trace.ts";
-
-declare module "fastify" {
-  interface FastifyRequest extends RequestRecord {
-    /** It has become a connection whose turns have lines of their own. */
-    isUpgraded?: boolean;
-  }
-}
 
 /** What becomes known of a request, or of one turn of a connection, until it is over. */
 export interface RequestRecord {
@@ -34,9 +28,9 @@ export interface RequestRecord {
 
 export interface Journal {
   /** Writes the request's line when its answer ends. */
-  follow(request: FastifyRequest, reply: FastifyReply): void;
+  follow(request: HttpRequest, reply: HttpReply): void;
   /** Begins the span of a connection's turn, if anybody collects spans. */
-  begin(request: FastifyRequest, method: string): Span | undefined;
+  begin(request: HttpRequest, method: string): Span | undefined;
   /** Writes the line of one turn of a connection. */
   write(entry: Entry): void;
   /** Writes the line of what was refused before it was a request. */
@@ -50,7 +44,7 @@ export interface Journal {
 }
 
 interface Entry {
-  readonly request: FastifyRequest;
+  readonly request: HttpRequest;
   readonly record: RequestRecord;
   readonly method: string;
   readonly status: number;
@@ -66,7 +60,7 @@ export function createJournal(
 ): Journal {
   const logCause = createCauses(log, nowMs);
 
-  function begin({ id, headers, route }: FastifyRequest, method: string): Span | undefined {
+  function begin({ id, headers, route }: HttpRequest, method: string): Span | undefined {
     return tracer?.begin({ id, method, path: route?.path, headers });
   }
 
@@ -82,7 +76,7 @@ export function createJournal(
       requestId: request.id,
       traceId: traceIdOf(span?.trace ?? readTrace(request.headers)),
       method,
-      path: request.route?.path ?? toPath(request.originalUrl).slice(0, maxPathLength),
+      path: request.route?.path ?? toPath(request.url).slice(0, maxPathLength),
       status,
       ms: Math.round(ms),
       firstMs: firstByte && Math.round(firstByte.ms),
@@ -159,7 +153,7 @@ const maxPathLength = 200;
 
 const switchingProtocols = 101;
 
-function toStatus({ isUpgraded, failure }: FastifyRequest, { raw }: FastifyReply): number {
+function toStatus({ isUpgraded, failure }: HttpRequest, { raw }: HttpReply): number {
   if (isUpgraded) return switchingProtocols;
   return raw.writableFinished || failure === undefined ? raw.statusCode : failure.status;
 }

@@ -3,8 +3,8 @@ import { promises as dns } from "node:dns";
 import { once } from "node:events";
 import { chmodSync, lstatSync, rmSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
-import type { FastifyInstance } from "fastify";
 import { codeOf } from "../core/errors.ts";
+import type { HttpServer } from "./server.ts";
 import type { HttpSettings } from "./settings.ts";
 
 export interface Listener {
@@ -17,7 +17,7 @@ export interface Listener {
 /** Connections that may wait to be accepted. */
 const backlog = 4096;
 
-export function createListener(app: FastifyInstance): Listener {
+export function createListener(app: HttpServer): Listener {
   /** Listeners at further addresses, which hand their connections to the one server. */
   const others: Server[] = [];
 
@@ -44,7 +44,6 @@ export function createListener(app: FastifyInstance): Listener {
         chmodSync(path, socketMode); // whoever connected before still needs a token
         return bind;
       }
-      // Given the name, Fastify would make a server for each address, of which it closes only one with care.
       const [host = bind, ...more] = await findAddresses(bind);
       const address = await app.listen({ host, port, backlog });
       for (const other of more) await listenToo(other);

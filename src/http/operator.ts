@@ -1,13 +1,14 @@
 /** The operator's routes: list, show, delete, export, import and prune what is stored, whoever owns it. */
 import { Readable } from "node:stream";
 import type { IncomingMessage } from "node:http";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError, toGatewayError } from "../core/errors.ts";
 import type { ArchiveRecord, Pruned, SessionStore } from "../core/store.ts";
 import { deleteWanted, exportWanted, findUnderHint, findWanted, type Wanted } from "../core/wanted.ts";
 import { toTurnId } from "../protocols/chat/completion.ts";
 import { bodyIncomplete, sendContinue, tooSlow } from "./body.ts";
 import { exclusive, hintNames, missingHint, readHintOf, readLimit, readOutside, readQuery } from "./query.ts";
+import type { HttpReply } from "./reply.ts";
+import type { HttpRequest } from "./request.ts";
 
 /** What the operator's routes work on. */
 export interface Operator {
@@ -21,7 +22,7 @@ export interface Operator {
 }
 
 /** `GET /operator/sessions?owner=&user=&hint=&after=&limit=`, or with `outside=true` turns outside sessions. */
-export async function listSessions(request: FastifyRequest): Promise<unknown> {
+export async function listSessions(request: HttpRequest): Promise<unknown> {
   const query = readQuery(request, [...hintNames, "after", "limit", "outside"]);
   const { owner, after } = query;
   const limit = readLimit(query.limit);
@@ -35,7 +36,7 @@ export async function listSessions(request: FastifyRequest): Promise<unknown> {
 }
 
 /** `DELETE /operator/sessions?user=` or `?hint=`: all under the hint, of every owner or of one. */
-export async function deleteSessions(request: FastifyRequest): Promise<unknown> {
+export async function deleteSessions(request: HttpRequest): Promise<unknown> {
   const { store } = request.terms.operator;
   const query = readQuery(request, hintNames);
   const hint = readHintOf(query);
@@ -48,14 +49,14 @@ export async function deleteSessions(request: FastifyRequest): Promise<unknown> 
 }
 
 /** `GET /operator/sessions/{id}`, with all its turns; also for a turn outside of sessions. */
-export async function showSession(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+export async function showSession(request: HttpRequest, reply: HttpReply): Promise<HttpReply> {
   const wanted = await find(request);
   const records = request.terms.operator.store.exportRecords(wanted.id);
   return sendText(writeWanted(wanted, records), "application/json", reply);
 }
 
 /** `DELETE /operator/sessions/{id}`; a turn outside of sessions with all that follow it. */
-export async function deleteSession(request: FastifyRequest): Promise<unknown> {
+export async function deleteSession(request: HttpRequest): Promise<unknown> {
   const wanted = await find(request);
   if ((await deleteWanted(request.terms.operator.store, wanted)) === 0) {
     throw new GatewayError("not_found", `Session with id '${wanted.id}' not found.`);
@@ -64,7 +65,7 @@ export async function deleteSession(request: FastifyRequest): Promise<unknown> {
 }
 
 /** `GET /operator/export`, or with `?session=`, `?user=` or `?hint=` only those. */
-export async function exportArchive(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+export async function exportArchive(request: HttpRequest, reply: HttpReply): Promise<HttpReply> {
   const { store, writeArchive } = request.terms.operator;
   const query = readQuery(request, [...hintNames, "session"]);
   const { session } = query;
@@ -79,7 +80,7 @@ export async function exportArchive(request: FastifyRequest, reply: FastifyReply
 }
 
 /** `POST /operator/import`: all of the archive, or nothing. */
-export async function importArchive(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+export async function importArchive(request: HttpRequest, reply: HttpReply): Promise<unknown> {
   readQuery(request, []);
   const { operator, limits } = request.terms;
   const [type = ""] = (request.headers["content-type"] ?? "").split(";");
@@ -95,13 +96,13 @@ export async function importArchive(request: FastifyRequest, reply: FastifyReply
 }
 
 /** `POST /operator/prune` */
-export async function prune(request: FastifyRequest): Promise<unknown> {
+export async function prune(request: HttpRequest): Promise<unknown> {
   readQuery(request, []);
   const { sessions, turns } = await request.terms.operator.prune();
   return { object: "prune", sessions, turns };
 }
 
-async function find(request: FastifyRequest): Promise<Wanted> {
+async function find(request: HttpRequest): Promise<Wanted> {
   readQuery(request, []);
   const { id } = request.params as { readonly id: string };
   return findWanted(request.terms.operator.store, toTurnId(id));
@@ -135,7 +136,7 @@ function openTurns(head: object): string {
 }
 
 /** Cuts off a caller that reads nothing for too long; a failure after the head was sent can only be logged. */
-function sendText(text: AsyncIterable<string>, type: string, reply: FastifyReply): FastifyReply {
+function sendText(text: AsyncIterable<string>, type: string, reply: HttpReply): HttpReply {
   const { limits, journal } = reply.request.terms;
   async function* gather(): AsyncGenerator<string, void, void> {
     let gathered = "";

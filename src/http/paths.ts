@@ -1,4 +1,5 @@
 /** Request targets: without the host that some clients put in front, and with aliases of the routes under `/v1`. */
+import { parse } from "node:querystring";
 import type { Protocol } from "../core/ports.ts";
 import { isObject } from "../protocols/fields.ts";
 
@@ -26,9 +27,9 @@ export function toPath(url: string): string {
   return end === -1 ? target : target.slice(0, end);
 }
 
-/** What follows it. */
-export function toQuery(url: string): string {
-  return /[?#].*/s.exec(url)?.[0] ?? "";
+/** The parameters behind it; one that is repeated has a list. */
+export function toParameters(url: string): Readonly<Record<string, string | string[] | undefined>> {
+  return parse(/[?#](.*)/s.exec(url)?.[1] ?? "", "&", "=", { maxKeys: 0 });
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Reads the query parameters of the operator's routes. */
-import type { FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import { toStoredHint } from "./hint.ts";
+import { toParameters } from "./paths.ts";
+import type { HttpRequest } from "./request.ts";
 
 type Query<Name extends string> = Readonly<Partial<Record<Name, string>>>;
 
@@ -9,9 +10,9 @@ const usualLimit = 50;
 const maxLimit = 1_000;
 
 /** Refuses unknown names: what a misspelled filter should exclude would be deleted, or listed, with the rest. */
-export function readQuery<Name extends string>({ query }: FastifyRequest, known: readonly Name[]): Query<Name> {
+export function readQuery<Name extends string>({ url }: HttpRequest, known: readonly Name[]): Query<Name> {
   const values: Partial<Record<Name, string>> = {};
-  for (const [name, value] of Object.entries(query as Readonly<Record<string, unknown>>)) {
+  for (const [name, value] of Object.entries(toParameters(url))) {
     const found = known.find((each) => each === name);
     if (found === undefined) throw unknownName(name, known);
     // A repeated parameter arrives as a list.

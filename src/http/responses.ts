@@ -1,5 +1,4 @@
 /** What else there is about responses: retrieve, follow again, cancel, delete, list their input, count it, compact it. */
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { toPlace } from "../core/conversation/conversations.ts";
 import { GatewayError } from "../core/errors.ts";
 import { lengthOfItems } from "../core/frame/pieces.ts";
@@ -13,15 +12,18 @@ import { toTokenCount } from "../protocols/responses/object.ts";
 import { checkModels } from "./auth.ts";
 import { workOnBody } from "./body.ts";
 import { watchClient } from "./client.ts";
+import type { HttpReply } from "./reply.ts";
+import type { HttpRequest } from "./request.ts";
 import { checkRepeated } from "./unread.ts";
 import { readHint } from "./hint.ts";
 import { readStartingAfter } from "./numbering.ts";
+import { toParameters } from "./paths.ts";
 import { sendJson, sendStream, sendWhole } from "./send.ts";
 import type { Terms } from "./terms.ts";
 
 /** `GET /v1/responses/{id}`; with `stream` from the first event on, or after `starting_after`. */
-export async function retrieveResponse(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const { stream, starting_after } = request.query as { readonly stream?: unknown; readonly starting_after?: string };
+export async function retrieveResponse(request: HttpRequest, reply: HttpReply): Promise<unknown> {
+  const { stream, starting_after } = toParameters(request.url);
   const { recalled, voice } = await find(request);
   if (!readStream(stream)) {
     const { about, state } = recalled;
@@ -44,7 +46,7 @@ export async function retrieveResponse(request: FastifyRequest, reply: FastifyRe
 }
 
 /** `POST /v1/responses/{id}/cancel` */
-export async function cancelResponse(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+export async function cancelResponse(request: HttpRequest, reply: HttpReply): Promise<unknown> {
   const { id } = request.params as { readonly id: string };
   const { owner } = request.token;
   const recalled = (await request.terms.gateway.cancel(owner, id)) ?? unknownResponse(id);
@@ -53,7 +55,7 @@ export async function cancelResponse(request: FastifyRequest, reply: FastifyRepl
 }
 
 /** `DELETE /v1/responses/{id}` */
-export async function deleteResponse(request: FastifyRequest): Promise<unknown> {
+export async function deleteResponse(request: HttpRequest): Promise<unknown> {
   const { id } = request.params as { readonly id: string };
   await find(request);
   if (!(await request.terms.gateway.forget(request.token.owner, id))) unknownResponse(id);
@@ -61,15 +63,15 @@ export async function deleteResponse(request: FastifyRequest): Promise<unknown> 
 }
 
 /** `GET /v1/responses/{id}/input_items` */
-export async function listInputItems(request: FastifyRequest): Promise<unknown> {
-  const query = readPageQuery(request.query as Readonly<Record<string, unknown>>);
+export async function listInputItems(request: HttpRequest): Promise<unknown> {
+  const query = readPageQuery(toParameters(request.url));
   const { recalled, voice } = await find(request);
   const places = recalled.input.map(({ turnId, index, item }) => toPlace({ turnId, side: "input", index }, item));
   return toItemPage(places, query, request.terms.protocols.responses.sealOf(request.token.owner), voice.wantsSummary);
 }
 
 /** `POST /v1/responses/input_tokens`: takes the body of a create request. */
-export async function countInputTokens(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+export async function countInputTokens(request: HttpRequest, reply: HttpReply): Promise<unknown> {
   const { terms, headers, token } = request;
   const { owner, alwaysResends } = token;
   return workOnBody(reply, async (body, signal) => {
@@ -90,7 +92,7 @@ function withModel(body: unknown): unknown {
 }
 
 /** `POST /v1/responses/compact`: what the user said and a summary, to continue with; nothing is stored. */
-export async function compact({ terms, token }: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+export async function compact({ terms, token }: HttpRequest, reply: HttpReply): Promise<unknown> {
   const { owner } = token;
   const seal = terms.protocols.responses.sealOf(owner);
   return workOnBody(reply, async (body, signal) => {
@@ -117,11 +119,11 @@ function readStream(value: unknown = ""): boolean {
   }
 }
 
-async function find(request: FastifyRequest): Promise<{ readonly recalled: Recalled; readonly voice: ResponsesVoice }> {
+async function find(request: HttpRequest): Promise<{ readonly recalled: Recalled; readonly voice: ResponsesVoice }> {
   const { id } = request.params as { readonly id: string };
   const { owner } = request.token;
   const recalled = (await request.terms.gateway.recall(owner, id)) ?? unknownResponse(id);
-  const isShown = showsSeals(request.query as Readonly<Record<string, unknown>>);
+  const isShown = showsSeals(toParameters(request.url));
   return { recalled, voice: voiceOf(request.terms, recalled, owner, isShown) };
 }
 

@@ -1,19 +1,13 @@
 /** What a route is, and which one a path leads to; refuses requests that none takes, naming what was probably meant. */
 import type { IncomingMessage } from "node:http";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Endpoint } from "./auth.ts";
 import { decodePath, toPath, toRoutePath } from "./paths.ts";
+import type { HttpReply } from "./reply.ts";
+import type { HttpRequest } from "./request.ts";
 import { asksForWebSocket } from "./websocket.ts";
 
-declare module "fastify" {
-  interface FastifyRequest {
-    /** The route at its path, whatever its method. */
-    route: Route | undefined;
-  }
-}
-
-type Answer = (request: FastifyRequest, reply: FastifyReply) => unknown;
+export type Answer = (request: HttpRequest, reply: HttpReply) => unknown;
 
 export interface Route {
   readonly path: string;
@@ -29,19 +23,10 @@ export interface Route {
   readonly takesAnyType?: boolean;
 }
 
-/** Fastify gets one route for all: to learn each of them, its router would take 20 ms of every start. */
-export function answerRequests(app: FastifyInstance): void {
-  app.route({
-    url: "/",
-    method: ["GET", "HEAD", "POST", "DELETE"],
-    handler: (request, reply) => findAnswer(request)?.(request, reply),
-  });
-}
-
 /** Finds the route that a target leads to, and what stands there for its parameters. */
 export type FindRoute = (target: string) => { readonly route: Route; readonly params: Params } | undefined;
 
-type Params = Readonly<Record<string, string>>;
+export type Params = Readonly<Record<string, string>>;
 
 /** The first that fits is taken: a name must come before a parameter in its place. */
 export function createFindRoute(routes: readonly Route[]): FindRoute {
@@ -65,11 +50,16 @@ function decodeAll(names: Params = {}): Params {
   return Object.fromEntries(Object.entries(names).map(([param, name]) => [param, decodeURIComponent(name)]));
 }
 
-/** The route of a request; refuses it if none takes it: its path allows only other methods, or is unknown. */
-export function requireRoute(find: FindRoute, request: FastifyRequest, reply: FastifyReply): Route {
+/** What answers a request, and its route; refuses one that none takes: its path is unknown, or allows other methods. */
+export function requireRoute(
+  find: FindRoute,
+  request: HttpRequest,
+  reply: HttpReply,
+): { readonly route: Route; readonly answer: Answer } {
   const { method, route } = request;
-  if (route === undefined) throw unknownUrl(method, toPath(request.originalUrl), find);
-  if (findAnswer(request) !== undefined) return route;
+  if (route === undefined) throw unknownUrl(method, toPath(request.url), find);
+  const answer = findAnswer(request);
+  if (answer !== undefined) return { route, answer };
   const allowed = Object.keys(route.methods);
   reply.header("allow", allowed.join(", "));
   throw new GatewayError(
@@ -78,7 +68,7 @@ export function requireRoute(find: FindRoute, request: FastifyRequest, reply: Fa
   );
 }
 
-function findAnswer({ route, method, raw }: FastifyRequest): Answer | undefined {
+function findAnswer({ route, method, raw }: HttpRequest): Answer | undefined {
   if (route?.upgrade !== undefined && asksForWebSocket(raw)) return route.upgrade;
   return route?.methods[method === "HEAD" ? "GET" : method];
 }
@@ -89,7 +79,7 @@ export function isUpgrade(find: FindRoute, incoming: IncomingMessage): boolean {
 }
 
 /** Whether the route is one of the operator's. */
-export function isOperators({ route }: FastifyRequest): boolean {
+export function isOperators({ route }: HttpRequest): boolean {
   return route?.endpoints.includes("operator") === true;
 }
 

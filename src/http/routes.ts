@@ -1,5 +1,4 @@
 /** Every path that the door knows, in one table. */
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import { toModel, toModelList } from "../protocols/models.ts";
 import type { Endpoint, Token } from "./auth.ts";
@@ -9,6 +8,8 @@ import type { DoorParts } from "./door.ts";
 import type { Metrics } from "./metrics.ts";
 import * as operator from "./operator.ts";
 import { forDeployment } from "./paths.ts";
+import type { HttpReply } from "./reply.ts";
+import type { HttpRequest } from "./request.ts";
 import * as responses from "./responses.ts";
 import type { Route } from "./router.ts";
 import { answerTurn } from "./turn.ts";
@@ -25,12 +26,12 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
   const sendPage = createConsole();
   const since = parts.now();
 
-  async function listModels(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  async function listModels(request: HttpRequest, reply: HttpReply): Promise<unknown> {
     reply.header("x-portico-endpoints", openEndpoints(request).join(", "));
     return toModelList(await modelsFor(request.token), since);
   }
 
-  async function showModel({ params, token }: FastifyRequest): Promise<unknown> {
+  async function showModel({ params, token }: HttpRequest): Promise<unknown> {
     const { rest: id } = params as { readonly rest: string };
     if ((await modelsFor(token)).includes(id)) return toModel(id, since);
     throw new GatewayError("not_found", `The model '${id}' is not one of those listed at /v1/models.`, {
@@ -44,7 +45,7 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
     return models === undefined ? listed : listed.filter(models.has);
   }
 
-  async function showMetrics(_request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  async function showMetrics(_request: HttpRequest, reply: HttpReply): Promise<unknown> {
     const { contentType, text } = await parts.readMetrics();
     return reply.header("content-type", contentType).send(text);
   }
@@ -105,16 +106,16 @@ function openedBy(...endpoints: readonly Endpoint[]) {
 
 const endpointPaths = { chat: "/v1/chat/completions", responses: "/v1/responses" } as const;
 
-function answerChat(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  return answerTurn(forDeployment(request.originalUrl, request.terms.protocols.chat), request, reply);
+function answerChat(request: HttpRequest, reply: HttpReply): Promise<unknown> {
+  return answerTurn(forDeployment(request.url, request.terms.protocols.chat), request, reply);
 }
 
-function answerResponse(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+function answerResponse(request: HttpRequest, reply: HttpReply): Promise<unknown> {
   return answerTurn(request.terms.protocols.responses, request, reply);
 }
 
 /** Where the caller may send a turn: the enabled endpoints that its token opens. */
-function openEndpoints({ token, terms: { endpoints } }: FastifyRequest): readonly string[] {
+function openEndpoints({ token, terms: { endpoints } }: HttpRequest): readonly string[] {
   return (["chat", "responses"] as const).flatMap((name) =>
     endpoints[name] && token.opens.has(name) ? [endpointPaths[name]] : [],
   );

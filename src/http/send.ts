@@ -1,6 +1,4 @@
 /** Sends an answer over HTTP: whole, or as server-sent events with heartbeats from the start. */
-import type { OutgoingHttpHeaders } from "node:http";
-import type { FastifyReply } from "fastify";
 import { toGatewayError } from "../core/errors.ts";
 import type { Event } from "../core/event.ts";
 import { failedTurn } from "../core/frame/frame.ts";
@@ -12,14 +10,15 @@ import { createSseWriter } from "./client.ts";
 import { type Follower, holdFollower } from "./followers.ts";
 import type { RequestRecord } from "./journal.ts";
 import { createNumbering, type Numbering } from "./numbering.ts";
+import type { HttpReply } from "./reply.ts";
 import { checkRepeated, holdRest } from "./unread.ts";
 
 /** Sends the answer once it is complete. */
 export async function sendWhole(
   { about, events, isRepeated }: Reply,
   voice: Pick<Voice, "whole">,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
+  reply: HttpReply,
+): Promise<HttpReply> {
   reply.request.about = about;
   let answer: Answer | undefined;
   for await (const batch of events) {
@@ -35,9 +34,9 @@ export async function sendWhole(
 }
 
 /** Sends JSON text about a turn. */
-export function sendJson(about: About, text: string, reply: FastifyReply, isRepeated = false): FastifyReply {
+export function sendJson(about: About, text: string, reply: HttpReply, isRepeated = false): HttpReply {
   if (isRepeated) checkRepeated(reply.request.terms.held, reply, Buffer.byteLength(text));
-  reply.headers(toHeaders(about, reply.elapsedTime, isRepeated));
+  reply.set(toHeaders(about, reply.elapsedTime, isRepeated));
   return reply.header("content-type", "application/json; charset=utf-8").send(text);
 }
 
@@ -56,8 +55,8 @@ export interface Streamed {
 /** Sends the answer event by event. A failure before the first byte is thrown, a later one is sent in the stream. */
 export async function sendStream(
   { answering, voice, numbering, named, signal, isRecalled = false }: Streamed,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
+  reply: HttpReply,
+): Promise<HttpReply> {
   const { limits, held, now, journal } = reply.request.terms;
   let placed: Reply | undefined;
   let follower: Follower | undefined;
@@ -68,10 +67,8 @@ export async function sendStream(
     reply.raw,
     () => {
       const known = placed && toHeaders(placed.about, reply.elapsedTime, placed.isRepeated);
-      reply.hijack();
-      // The head bypasses the reply, on which hooks have already set headers.
-      const set = reply.getHeaders() as OutgoingHttpHeaders;
-      reply.raw.writeHead(200, { ...set, ...known, ...sseHeaders });
+      reply.handOver();
+      reply.raw.writeHead(200, { ...reply.headers, ...known, ...sseHeaders });
     },
     limits,
   );

@@ -12,12 +12,6 @@ import { createTakeRequest } from "./rate.ts";
 import type { HttpLimits, HttpSettings } from "./settings.ts";
 import { createTurns } from "./turns.ts";
 
-declare module "fastify" {
-  interface FastifyRequest {
-    terms: Terms;
-  }
-}
-
 /** What the operator decides. */
 export interface Decisions {
   readonly settings: HttpSettings;

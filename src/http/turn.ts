@@ -1,6 +1,5 @@
 /** One turn over HTTP: a parsed body in, an answer out, whole or as server-sent events. */
 import { setImmediate as breathe } from "node:timers/promises";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Protocol } from "../core/ports.ts";
 import { checkModels } from "./auth.ts";
 import { readJsonBody } from "./body.ts";
@@ -9,11 +8,13 @@ import { readHint } from "./hint.ts";
 import { readIdempotencyKey } from "./idempotency.ts";
 import { readLastEventId } from "./numbering.ts";
 import { toTarget } from "./paths.ts";
+import type { HttpReply } from "./reply.ts";
+import type { HttpRequest } from "./request.ts";
 import { sendJson, sendStream, sendWhole } from "./send.ts";
 import { readTrace } from "./trace.ts";
 
 /** Answers a request in its own dialect. */
-export async function answerTurn(protocol: Protocol, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+export async function answerTurn(protocol: Protocol, request: HttpRequest, reply: HttpReply): Promise<unknown> {
   const client = watchClient(reply.raw);
   const { headers, token, terms } = request;
   const { ask, voice, hinted, key, last, asking } = await readAsked(protocol, request, reply);
@@ -49,8 +50,8 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
  * Whatever can be refused at once comes first: a turn that has begun must not be abandoned. Only this function holds
  * the body, so that it is free during a long answer.
  */
-async function readAsked(protocol: Protocol, request: FastifyRequest, reply: FastifyReply) {
-  const { headers, token, terms, originalUrl } = request;
+async function readAsked(protocol: Protocol, request: HttpRequest, reply: HttpReply) {
+  const { headers, token, terms, url } = request;
   // Whether it begins or joins a turn is known only once its key is looked up.
   const onlyFollows = headers["idempotency-key"] !== undefined;
   const body = await readJsonBody(reply, { onlyFollows, listName: protocol.listName });
@@ -60,7 +61,7 @@ async function readAsked(protocol: Protocol, request: FastifyRequest, reply: Fas
   checkModels(token, ask);
   if (isUnsettled !== true) body.keep?.(ask.items);
   const hinted = readHint(terms.hints, headers, ask.user);
-  const key = readIdempotencyKey(headers, toTarget(originalUrl), hinted.hint, body.bytes);
+  const key = readIdempotencyKey(headers, toTarget(url), hinted.hint, body.bytes);
   const last = key && ask.stream ? readLastEventId(headers) : undefined;
   return { ask, voice, hinted, key, last, asking };
 }

@@ -1,19 +1,21 @@
 /** The WebSocket form of the responses endpoint: accepts or refuses upgrades, and closes connections in the end. */
 import type { IncomingMessage } from "node:http";
 import { createRequire } from "node:module";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type * as ws from "ws";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Token } from "./auth.ts";
+import type { HttpReply } from "./reply.ts";
+import type { HttpRequest } from "./request.ts";
+import type { HttpServer } from "./server.ts";
 import type { Terms } from "./terms.ts";
 import { type Connection, openConnection } from "./websocket/connection.ts";
 import { switchedOff } from "./websocket/turn.ts";
 
 export interface WebSockets {
   /** Hands upgrades to the routes: each passes the same hooks as any request, and is refused like one. */
-  install(app: FastifyInstance): void;
+  install(app: HttpServer): void;
   /** Accepts an upgrade, or refuses it with a status, while one can still be sent. */
-  accept(request: FastifyRequest, reply: FastifyReply): void;
+  accept(request: HttpRequest, reply: HttpReply): void;
   /** How many connections are open. */
   count(): number;
   /** Lets running responses end, then closes their connections. */
@@ -32,10 +34,10 @@ export function createWebSockets(current: () => Terms): WebSockets {
   /** What clients have sent after the requests that are upgrades. */
   const heads = new WeakMap<IncomingMessage, Buffer>();
 
-  function check({ raw: incoming, token }: FastifyRequest, reply: FastifyReply): void {
+  function check({ raw: incoming, token }: HttpRequest, reply: HttpReply): void {
     const { enabled, maxConnections } = current().webSocket;
     if (!enabled) {
-      reply.headers({ upgrade: "HTTP/1.1", connection: "upgrade" });
+      reply.set({ upgrade: "HTTP/1.1", connection: "upgrade" });
       throw switchedOff();
     }
     if (!heads.has(incoming))
@@ -69,7 +71,7 @@ export function createWebSockets(current: () => Terms): WebSockets {
         connections.set(connection, request.token.owner);
         socket.once("close", () => connections.delete(connection));
       });
-      reply.hijack();
+      reply.handOver();
     },
     count: () => connections.size,
     retire() {
@@ -86,7 +88,7 @@ export function asksForWebSocket({ method, headers }: IncomingMessage): boolean 
 }
 
 /** An upgrade comes without a response, which a refusal needs. */
-function route(app: FastifyInstance, incoming: IncomingMessage): void {
+function route(app: Pick<HttpServer, "serve">, incoming: IncomingMessage): void {
   const { socket } = incoming;
   // Node has just released it, and an unhandled error would end the process.
   socket.on("error", () => socket.destroy());
@@ -101,13 +103,13 @@ function route(app: FastifyInstance, incoming: IncomingMessage): void {
     // It was pipelined behind a request that is still being answered: the two answers could not be told apart.
     return void socket.destroy();
   }
-  app.routing(incoming, response);
+  app.serve(incoming, response);
 }
 
 const require = createRequire(import.meta.url);
 
 /** Accepts one upgrade, or throws if it is malformed. Loads the library on the first one. */
-function createUpgrader(reply: FastifyReply, maxPayload: number): ws.WebSocketServer {
+function createUpgrader(reply: HttpReply, maxPayload: number): ws.WebSocketServer {
   const { WebSocketServer } = require("ws") as typeof ws;
   const server = new WebSocketServer({
     noServer: true,

@@ -59,7 +59,11 @@ async function connectTo(context: TestContext, headersTimeoutMs = 60_000) {
     headersTimeoutMs,
     newRequestId: () => "req_1",
     isUpgrade: () => false,
-    fail: () => assert.fail("no request may get this far"),
+    receive: () => assert.fail("no request may get this far"),
+    answer: async () => {},
+    beforeSend() {},
+    fail() {},
+    cut() {},
     refused() {},
   });
   await app.listen({ port: 0, host: "127.0.0.1" });

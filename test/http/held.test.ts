@@ -5,13 +5,13 @@ import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { suite, test, type TestContext } from "node:test";
-import type { FastifyReply } from "fastify";
 import { callerLeft } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import { unplaced } from "../../src/core/ports.ts";
 import type { Answer } from "../../src/core/turn.ts";
 import { holdFollower } from "../../src/http/followers.ts";
 import { createHoldings, toHeldBytes } from "../../src/http/held.ts";
+import type { HttpReply } from "../../src/http/reply.ts";
 import { sendStream, sendWhole } from "../../src/http/send.ts";
 import { checkRepeated, holdRest, holdWhole } from "../../src/http/unread.ts";
 import { createBox, say, type Script, toToken, token } from "../scripted.ts";
@@ -443,9 +443,9 @@ suite("memory", () => {
   });
 
   /** A reply of which nothing is unread, to a caller that follows a running answer. */
-  function replyTo(stalledClientTimeoutMs: number): FastifyReply {
+  function replyTo(stalledClientTimeoutMs: number): HttpReply {
     const request = { token: toToken(token), terms: { limits: { stalledClientTimeoutMs } } };
-    return { raw: { writableLength: 0, socket: {} }, request } as unknown as FastifyReply;
+    return { raw: { writableLength: 0, socket: {} }, request } as unknown as HttpReply;
   }
 
   const long: readonly Event[] = [{ type: "item-delta", index: 0, kind: "text", part: 0, text: "x".repeat(500_000) }];
@@ -516,7 +516,7 @@ suite("memory", () => {
     const sending = sendStream({ answering, voice, numbering: undefined, named: about, signal }, {
       raw: response,
       request,
-    } as unknown as FastifyReply);
+    } as unknown as HttpReply);
     await new Promise(setImmediate);
     assert.equal(held.bytes, 600_000);
     response.writableLength = 0;
@@ -614,7 +614,7 @@ suite("memory", () => {
     const held = createHoldings(() => 1_000_000, "answers");
     held.hold("other", 900_000);
     const request = { token: toToken(token), terms: { held } };
-    const reply = { raw: { socket: {} }, request } as unknown as FastifyReply;
+    const reply = { raw: { socket: {} }, request } as unknown as HttpReply;
     const about = { ...unplaced, id: "resp_1", createdAt: new Date(0), model: "m" };
     const sendAgain = (said: string, whole: () => string) => {
       const answer: Answer = {
@@ -677,10 +677,10 @@ suite("memory", () => {
   test("without room only long answers to lookups are refused, and where little is held not even those", () => {
     const held = createHoldings(() => 300_000, "answers");
     const send = (length: number, { method = "GET", statusCode = 200, isKnown = true } = {}): number => {
-      const response = Object.assign(new EventEmitter(), { socket: {}, closed: false });
+      const response = Object.assign(new EventEmitter(), { socket: {}, closed: false, statusCode });
       const request = { method, token: isKnown ? toToken(token) : undefined };
       const before = held.bytes;
-      holdWhole(held, { raw: response, statusCode, request } as unknown as FastifyReply, "x".repeat(length));
+      holdWhole(held, { raw: response, request } as unknown as HttpReply, "x".repeat(length));
       const counted = held.bytes - before;
       response.emit("close");
       return counted;
@@ -693,21 +693,21 @@ suite("memory", () => {
     assert.equal(send(100_000, { statusCode: 404 }), 100_000, "it says what is wrong");
     assert.equal(send(100_000, { isKnown: false }), 0, "it needs no token, so it is nobody's");
     assert.equal(send(10_000), 0, "the system takes it at once");
-    checkRepeated(held, { raw: { socket: {} } } as unknown as FastifyReply, 10_000);
+    checkRepeated(held, { raw: { socket: {} } } as unknown as HttpReply, 10_000);
   });
 
   test("an answer whose reader has disconnected does not count", () => {
     const held = createHoldings(() => 1_000_000, "answers");
     const response = Object.assign(new EventEmitter(), { writableLength: 100_000, closed: true });
-    holdRest(held, { raw: response, request: { token: toToken(token) } } as unknown as FastifyReply);
+    holdRest(held, { raw: response, request: { token: toToken(token) } } as unknown as HttpReply);
     assert.equal(held.bytes, 0);
     response.closed = false;
-    holdRest(held, { raw: response, request: { token: toToken(token) } } as unknown as FastifyReply);
+    holdRest(held, { raw: response, request: { token: toToken(token) } } as unknown as HttpReply);
     assert.equal(held.bytes, 100_000);
     response.emit("close");
     assert.equal(held.bytes, 0);
     response.writableLength = 1_000;
-    holdRest(held, { raw: response, request: { token: toToken(token) } } as unknown as FastifyReply);
+    holdRest(held, { raw: response, request: { token: toToken(token) } } as unknown as HttpReply);
     assert.equal(held.bytes, 0, "the system takes that at once");
   });
 

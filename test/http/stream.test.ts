@@ -4,11 +4,11 @@ import { request as send, type IncomingMessage, type ServerResponse } from "node
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
-import type { FastifyReply } from "fastify";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import { unplaced } from "../../src/core/ports.ts";
 import { createSseWriter } from "../../src/http/client.ts";
+import type { HttpReply } from "../../src/http/reply.ts";
 import { sendStream } from "../../src/http/send.ts";
 import { authorization, type Box, createBox, readEvents, say } from "../scripted.ts";
 import { startStopwatch } from "../stopwatch.ts";
@@ -432,7 +432,7 @@ test("a stream that fails between two events is cut: a failure behind its conten
   };
   const limits = { heartbeatMs: 60_000, maxUnsentBytes: 1, stalledClientTimeoutMs: 1 };
   const terms = { limits, now: () => new Date(0), journal: { report() {} } };
-  const reply = { raw, request: { terms }, elapsedTime: 0, hijack() {}, getHeaders: () => ({}) };
+  const reply = { raw, request: { terms }, elapsedTime: 0, handOver() {}, headers: {} };
   const events = (async function* () {
     yield [{ type: "turn-queued" } as const];
     throw new GatewayError("overloaded", "There is no room.");
@@ -442,7 +442,7 @@ test("a stream that fails between two events is cut: a failure behind its conten
   const { signal } = new AbortController();
   await sendStream(
     { answering: Promise.resolve({ about, events }), voice, numbering: undefined, named: about, signal },
-    reply as unknown as FastifyReply,
+    reply as unknown as HttpReply,
   );
   assert.deepEqual(done, ["data: hi\n\n", "cut"]);
 });

@@ -4,9 +4,9 @@ import { IncomingMessage } from "node:http";
 import { connect, Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FastifyInstance } from "fastify";
 import { WebSocket } from "ws";
 import { GatewayError } from "../../src/core/errors.ts";
+import type { HttpServer } from "../../src/http/server.ts";
 import { createWebSockets } from "../../src/http/websocket.ts";
 import { authorization, createBox, say, toToken } from "../scripted.ts";
 import { dial, refusalOf, textOf, toSocketUrl } from "./websocket-client.ts";
@@ -101,7 +101,7 @@ test("an upgrade may be written in any case, and its answer has the id of the re
 
 test("a connection that breaks before its upgrade is answered is closed", () => {
   const server = new EventEmitter();
-  const app = { server, routing() {} } as unknown as FastifyInstance;
+  const app = { server, serve() {} } as unknown as HttpServer;
   createWebSockets(() => assert.fail("nothing is answered")).install(app);
   const socket = new Socket();
   server.emit("upgrade", new IncomingMessage(socket), socket, Buffer.alloc(0));

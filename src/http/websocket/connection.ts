@@ -1,12 +1,12 @@
 /** One WebSocket connection: answers its frames one after the other, and closes when its time is over. */
 import type { Socket } from "node:net";
-import type { FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
 import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
 import { toPartBytes } from "../../core/json-shape.ts";
 import type { Arrival } from "../arrivals.ts";
 import { toHeldBytes } from "../held.ts";
 import { measureText } from "../parse.ts";
+import type { HttpRequest } from "../request.ts";
 import type { Terms } from "../terms.ts";
 import {
   findLane,
@@ -48,7 +48,7 @@ const minuteMs = 60_000;
 const maxTimerMs = 2_147_483_647;
 
 /** `current` is read for every turn: the terms may change while the connection lasts. */
-export function openConnection(current: () => Terms, socket: WebSocket, request: FastifyRequest): Connection {
+export function openConnection(current: () => Terms, socket: WebSocket, request: HttpRequest): Connection {
   const { limits, webSocket, elapsedMs, journal, arrivals, held, remembered } = current();
   const { owner } = request.token;
   const memories = createLaneMemories(limits.maxBodyBytes, () => remembered.hold(owner));

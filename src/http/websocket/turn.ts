@@ -1,5 +1,4 @@
 /** One turn over a WebSocket: a create frame in, its events out, or one error that leaves the connection usable. */
-import type { FastifyRequest } from "fastify";
 import { callerLeft, drainingError, GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Event, Events } from "../../core/event.ts";
 import { emptyTurn } from "../../core/frame/frame.ts";
@@ -11,6 +10,7 @@ import { checkModels, checkToken, type Token } from "../auth.ts";
 import { readHint } from "../hint.ts";
 import type { RequestRecord } from "../journal.ts";
 import { checkShape, parseJson } from "../parse.ts";
+import type { HttpRequest } from "../request.ts";
 import { note } from "../send.ts";
 import type { Terms } from "../terms.ts";
 import { readTrace } from "../trace.ts";
@@ -21,7 +21,7 @@ import type { FrameWriter } from "./writer.ts";
 /** The connection of a turn. */
 export interface TurnConnection {
   /** The upgrade: its headers hold for every turn. */
-  readonly request: FastifyRequest;
+  readonly request: HttpRequest;
   readonly writer: FrameWriter;
   readonly memories: LaneMemories;
   /** The response in progress, or the last one. */
@@ -73,7 +73,7 @@ export async function answerFrame(
 export const frameMethod = "response.create";
 
 /** A connection was admitted on earlier terms; each of its turns, and whatever else it asks, needs the current ones. */
-export function admitTurn(request: FastifyRequest, terms: Terms): Token {
+export function admitTurn(request: HttpRequest, terms: Terms): Token {
   const token = terms.admit(request, terms);
   checkToken(["responses"], token, terms.endpoints);
   if (!terms.webSocket.enabled) throw switchedOff();
