@@ -79,6 +79,11 @@ export class HttpReply {
   #pipe(stream: Readable): this {
     const { raw } = this;
     this.isOver = true;
+    // If the caller left meanwhile, its `close` event is past.
+    if (raw.destroyed) {
+      stream.destroy();
+      return this;
+    }
     for (const [name, value] of Object.entries(this.#headers)) raw.setHeader(name, value);
     stream.once("error", (thrown) => {
       if (raw.headersSent) raw.destroy();

@@ -42,22 +42,27 @@ export function createServer(parts: ServerParts): HttpServer {
     if (error !== undefined) refused(error, requestId, socket.remoteAddress);
   }
 
-  async function answerRequest(request: HttpRequest, reply: HttpReply): Promise<void> {
-    try {
-      const result = await answer(request, reply);
-      if (!reply.isOver) reply.send(result);
-    } catch (thrown) {
-      if (reply.isOver) throw thrown;
-      parts.fail(thrown, reply);
-    }
-  }
-
-  function serve(incoming: IncomingMessage, response: ServerResponse): void {
+  async function answerRequest(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const request = createRequest({ id: newRequestId(), raw: incoming, ...receive(incoming.url ?? "") });
     const reply = new HttpReply(request, response, parts);
     response.on("error", ignore);
     if (isClosing) response.setHeader("connection", "close");
-    answerRequest(request, reply).catch((thrown: unknown) => parts.cut(thrown, reply));
+    try {
+      const result = await answer(request, reply);
+      if (!reply.isOver) reply.send(result);
+    } catch (thrown) {
+      try {
+        if (reply.isOver) throw thrown;
+        parts.fail(thrown, reply);
+      } catch (bug) {
+        parts.cut(bug, reply);
+      }
+    }
+  }
+
+  function serve(incoming: IncomingMessage, response: ServerResponse): void {
+    // Without a reply there is nothing to tell a failure with.
+    answerRequest(incoming, response).catch(() => response.destroy());
   }
 
   // Importing node:http loads all its exports, even fetch and WebSocket, which no start should wait for.

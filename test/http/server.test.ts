@@ -89,6 +89,27 @@ suite("an answer", { concurrency: true }, () => {
     await once(stream, "close");
   });
 
+  test("whose caller has left already closes its stream, too", async (context) => {
+    const stream = new Readable({ read() {} });
+    const { port } = await listen(context, async (reply) => {
+      client.destroy();
+      await once(reply.raw, "close");
+      return reply.send(stream);
+    });
+    const client = connect(port, "127.0.0.1");
+    client.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    await once(stream, "close");
+  });
+
+  test("that cannot be found is cut off", async (context) => {
+    const { address } = await listen(
+      context,
+      () => "",
+      () => assert.fail("a bug"),
+    );
+    await assert.rejects(fetch(address), { message: "fetch failed" });
+  });
+
   test("that somebody else writes is left to them; what fails then is reported, and ends it", async (context) => {
     const { address, cut } = await listen(context, (reply) => {
       reply.handOver();
@@ -141,13 +162,13 @@ interface Listening {
 }
 
 /** A server with one route, which tells what fails by the status 418. */
-async function listen(context: TestContext, route: Route): Promise<Listening> {
+async function listen(context: TestContext, route: Route, receive = toNothing): Promise<Listening> {
   const cut: string[] = [];
   const app = createServer({
     headersTimeoutMs: 60_000,
     newRequestId: () => "req_1",
     isUpgrade: () => false,
-    receive: () => ({ terms: {} as never, route: undefined, params: {} }),
+    receive,
     answer: async (_request, reply) => route(reply),
     beforeSend(_reply, sent) {
       if (sent === "refuse me") throw new Error("refused");
@@ -166,3 +187,5 @@ async function listen(context: TestContext, route: Route): Promise<Listening> {
   });
   return { app, address, port: (app.server.address() as AddressInfo).port, cut };
 }
+
+const toNothing: ServerParts["receive"] = () => ({ terms: {} as never, route: undefined, params: {} });
