@@ -12,7 +12,7 @@ import { type Connection, openConnection } from "./websocket/connection.ts";
 import { switchedOff } from "./websocket/turn.ts";
 
 export interface WebSockets {
-  /** Hands upgrades to the routes: each passes the same hooks as any request, and is refused like one. */
+  /** Hands upgrades to the routes: each passes the same checks as any request, and is refused like one. */
   install(app: HttpServer): void;
   /** Accepts an upgrade, or refuses it with a status, while one can still be sent. */
   accept(request: HttpRequest, reply: HttpReply): void;
