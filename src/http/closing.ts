@@ -27,12 +27,6 @@ const arrivingMs = 500;
 /** Returns what closes the door. */
 export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) => Promise<void> {
   const { app, listener, cutSilent, gateway, turns, arrivals, sockets } = parts;
-  app.server.on("request", (_incoming, response) => {
-    response.once("close", () => {
-      // A connection kept alive after this answer would delay closing.
-      if (turns.draining) setImmediate(() => app.server.closeIdleConnections());
-    });
-  });
 
   function cancelTurns(): void {
     arrivals.abort(drainingError());

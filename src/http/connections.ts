@@ -9,12 +9,19 @@ interface Use {
   answeredBytes: number;
 }
 
+interface Watching {
+  /** How many requests of one connection may be in progress; read for each, since it may change. */
+  readonly maxUnanswered: () => number;
+  /** From then on a connection that is kept alive after its answer would delay closing. */
+  readonly isDraining: () => boolean;
+}
+
 /**
- * From now on, and until the server is closed. `maxUnanswered` is read for each request, since it may change. Returns
- * what cuts connections on which no request is being answered: opened in advance, kept in reserve, forgotten, or with
- * half a request on them. Closing would wait for them until the end, since Node then checks no time-outs.
+ * From now on, and until the server is closed. Returns what cuts connections on which no request is being answered:
+ * opened in advance, kept in reserve, forgotten, or with half a request on them. Closing would wait for them until the
+ * end, since Node then checks no time-outs.
  */
-export function watchConnections(server: Server, maxUnanswered: () => number): () => void {
+export function watchConnections(server: Server, { maxUnanswered, isDraining }: Watching): () => void {
   const uses = new Map<Socket, Use>();
   server.on("connection", (socket) => {
     uses.set(socket, { answering: 0, answeredBytes: 0 });
@@ -29,6 +36,7 @@ export function watchConnections(server: Server, maxUnanswered: () => number): (
     response.once("close", () => {
       use.answering -= 1;
       use.answeredBytes = socket.bytesRead;
+      if (isDraining()) setImmediate(() => server.closeIdleConnections());
     });
   });
   server.on("upgrade", ({ socket }) => uses.delete(socket));

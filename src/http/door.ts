@@ -116,7 +116,10 @@ export function createDoor(parts: DoorParts): Door {
   const beginTogether = createCohort(createBurstWait(app.server));
   const admit = createAdmission(findRoute);
   sockets.install(app);
-  const cutSilent = watchConnections(app.server, () => terms.limits.maxPipelinedRequests);
+  const cutSilent = watchConnections(app.server, {
+    maxUnanswered: () => terms.limits.maxPipelinedRequests,
+    isDraining: () => turns.draining,
+  });
   const close = prepareClosing({ app, listener, cutSilent, gateway, turns, arrivals, sockets });
 
   return {

@@ -9,7 +9,7 @@ test("at the drain timeout running turns are cancelled, and a second later all t
   const note = (what: string) => () => void done.push(what);
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   const parts = {
-    app: { server: { on() {}, closeAllConnections: note("connections cut") } },
+    app: { server: { closeAllConnections: note("connections cut") } },
     listener: { close: () => closed },
     cutSilent() {},
     gateway: { close: async () => note("live turns ended")() },

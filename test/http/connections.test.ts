@@ -14,9 +14,9 @@ function createSocket() {
   return socket;
 }
 
-function createServer() {
+function createServer(isDraining = false) {
   const server = new EventEmitter() as Server;
-  const cutSilent = watchConnections(server, () => 100);
+  const cutSilent = watchConnections(server, { maxUnanswered: () => 100, isDraining: () => isDraining });
   return {
     cutSilent,
     closeIdle: () => server.closeIdleConnections(),
@@ -87,5 +87,14 @@ test("a connection may have so many unanswered requests, and is cut with one mor
   for (let request = 0; request < 100; request++) ask(socket);
   assert.equal(socket.isCut, false);
   ask(socket);
+  assert.equal(socket.isCut, true);
+});
+
+test("while the gateway drains, a connection is closed once its answer is sent", async () => {
+  const { connect, ask } = createServer(true);
+  const socket = connect();
+  socket.bytesRead = 1;
+  ask(socket).emit("close");
+  await new Promise(setImmediate);
   assert.equal(socket.isCut, true);
 });
