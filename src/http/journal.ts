@@ -102,7 +102,7 @@ export function createJournal(
           record: request,
           method: request.method,
           status: toStatus(request, reply),
-          ms: reply.elapsedTime,
+          ms: reply.elapsedMs,
         });
       });
     },

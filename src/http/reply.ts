@@ -10,6 +10,7 @@ export interface ReplyParts {
   readonly fail: (thrown: unknown, reply: HttpReply) => void;
 }
 
+/** Unlike Node's own, it can still change as a whole until it is sent: a failure may take its place. */
 export class HttpReply {
   readonly request: HttpRequest;
   readonly raw: ServerResponse;
@@ -25,8 +26,8 @@ export class HttpReply {
     this.#parts = parts;
   }
 
-  /** Since the request arrived, in milliseconds. */
-  get elapsedTime(): number {
+  /** Since the request arrived. */
+  get elapsedMs(): number {
     return performance.now() - this.#since;
   }
 
@@ -68,7 +69,7 @@ export class HttpReply {
     }
     if (typeof body === "string") this.#parts.beforeSend(this, body);
     if (body !== undefined) headers["content-length"] = String(Buffer.byteLength(body));
-    else if (!mayHaveNoLength.has(raw.statusCode) && request.method !== "HEAD") headers["content-length"] = "0";
+    else if (!bodiless.has(raw.statusCode) && request.method !== "HEAD") headers["content-length"] = "0";
     raw.writeHead(raw.statusCode, headers);
     this.isOver = true;
     raw.end(body);
@@ -95,5 +96,5 @@ export class HttpReply {
   }
 }
 
-/** Answers that never have a body. */
-const mayHaveNoLength: ReadonlySet<number> = new Set([204, 304]);
+/** The statuses of answers that never have a body. */
+const bodiless: ReadonlySet<number> = new Set([204, 304]);

@@ -29,14 +29,14 @@ export async function sendWhole(
   if (answer?.error !== undefined) throw answer.error;
   if (answer === undefined) throw new Error("a turn ended without an answer");
   if (isRepeated) checkRepeated(reply.request.terms.held, reply, lengthOfItems(answer.items, Buffer.byteLength));
-  else reply.request.firstByte = { ms: reply.elapsedTime, isStreamed: false };
+  else reply.request.firstByte = { ms: reply.elapsedMs, isStreamed: false };
   return sendJson(about, voice.whole(about, answer), reply, isRepeated);
 }
 
 /** Sends JSON text about a turn. */
 export function sendJson(about: About, text: string, reply: HttpReply, isRepeated = false): HttpReply {
   if (isRepeated) checkRepeated(reply.request.terms.held, reply, Buffer.byteLength(text));
-  reply.set(toHeaders(about, reply.elapsedTime, isRepeated));
+  reply.set(toHeaders(about, reply.elapsedMs, isRepeated));
   return reply.header("content-type", "application/json; charset=utf-8").send(text);
 }
 
@@ -66,7 +66,7 @@ export async function sendStream(
   const writer = createSseWriter(
     reply.raw,
     () => {
-      const known = placed && toHeaders(placed.about, reply.elapsedTime, placed.isRepeated);
+      const known = placed && toHeaders(placed.about, reply.elapsedMs, placed.isRepeated);
       reply.handOver();
       reply.raw.writeHead(200, { ...reply.headers, ...known, ...sseHeaders });
     },
@@ -130,10 +130,10 @@ function isLost({ error, pieces }: Answer): boolean {
 }
 
 /** Notes the first byte and the usage of a streamed answer for the journal; being queued is not a first byte. */
-export function note(record: RequestRecord, events: readonly Event[], watch: { readonly elapsedTime: number }): void {
+export function note(record: RequestRecord, events: readonly Event[], watch: { readonly elapsedMs: number }): void {
   const last = events.at(-1);
   if (last?.type === "turn-end") record.usage = last.answer.usage;
-  if (last?.type !== "turn-queued") record.firstByte ??= { ms: watch.elapsedTime, isStreamed: true };
+  if (last?.type !== "turn-queued") record.firstByte ??= { ms: watch.elapsedMs, isStreamed: true };
 }
 
 const sseHeaders = {

@@ -432,7 +432,7 @@ test("a stream that fails between two events is cut: a failure behind its conten
   };
   const limits = { heartbeatMs: 60_000, maxUnsentBytes: 1, stalledClientTimeoutMs: 1 };
   const terms = { limits, now: () => new Date(0), journal: { report() {} } };
-  const reply = { raw, request: { terms }, elapsedTime: 0, handOver() {}, headers: {} };
+  const reply = { raw, request: { terms }, elapsedMs: 0, handOver() {}, headers: {} };
   const events = (async function* () {
     yield [{ type: "turn-queued" } as const];
     throw new GatewayError("overloaded", "There is no room.");

@@ -49,7 +49,7 @@ export async function answerFrame(
   const record: SocketRecord = {
     id: request.id,
     span: terms.journal.begin(request, frameMethod),
-    get elapsedTime() {
+    get elapsedMs() {
       return terms.elapsedMs() - since;
     },
   };
@@ -66,7 +66,7 @@ export async function answerFrame(
   // A response that could not be continued is forgotten: its client resends everything.
   if (failure !== undefined) continued?.forget();
   const status = failure === undefined || (spoke && failure.code !== "client_closed") ? 200 : failure.status;
-  terms.journal.write({ request, record, method: frameMethod, status, ms: record.elapsedTime });
+  terms.journal.write({ request, record, method: frameMethod, status, ms: record.elapsedMs });
 }
 
 /** Stands in the log where a request has its method. */
@@ -93,8 +93,7 @@ export function switchedOff(): GatewayError {
 interface SocketRecord extends RequestRecord {
   /** The upgrade's, under which failures are logged. */
   readonly id: string;
-  /** In milliseconds. */
-  readonly elapsedTime: number;
+  readonly elapsedMs: number;
   lane?: string | undefined;
   /** Part of the response was sent. */
   spoke?: boolean;
