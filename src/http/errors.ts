@@ -55,7 +55,8 @@ export function answerMalformed(
 
 /**
  * A connection that was opened in advance has asked for nothing: what it gets could be taken for its first answer. But
- * after a long tick its time is over before what it has sent meanwhile is read; its time then begins with that (with blank lines alone: never).
+ * after a long tick its time is over before what it has sent meanwhile is read; its time then begins with that, or
+ * never, if that is blank lines alone.
  */
 function closeUnused(socket: Socket): void {
   setImmediate(() => {
