@@ -1,52 +1,70 @@
 /**
- * Runs every test, in five parallel processes. A process per file would take most of the time, so nearly all files
- * share three, with about as much work each. Those that collect garbage or start many programs share one that stays
- * small, as both cost the more, the more memory is in use. Those that load the machine or measure their own memory get
- * one each, in turn. Temporary files are in memory where that is possible.
+ * Runs every test and judges the house by its red list: the tests named there must fail, and all others pass. A process
+ * a file would take most of the time, so most files share a few; those that load the machine have one each, in turn.
  */
 import { spawn } from "node:child_process";
-import { globSync } from "node:fs";
-import { buffer } from "node:stream/consumers";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { makeFolderInMemory } from "./in-memory.ts";
+import { makeFolderInMemory } from "./harness/in-memory.ts";
+import { mark, type Result } from "./harness/reporter.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const separate = /^test\/(sessions\/property|whole\/(background|crash))/;
-const small =
-  /^test\/(adapters\/(command|module|tiny-pieces)|core\/live\.|http\/(arrivals|resent)|stores\/redis-cluster)/;
-const stores = /^test\/stores\//;
-const outer = /^test\/((adapters|cli|config|http|sessions)\/|sdk)/;
+const house = process.env["PORTICO_HOUSE"] ?? "src";
+const redList = `${root}/red/${house}.txt`;
+const red = new Set(existsSync(redList) ? readFileSync(redList, "utf8").split("\n").filter(Boolean) : []);
 
-const files = globSync("test/**/*.test.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/"));
-const { apart = [], ...shared } = Object.groupBy(files.toSorted(), (file) => {
-  if (separate.test(file)) return "apart";
-  if (small.test(file)) return "small";
-  if (stores.test(file)) return "stores";
-  return outer.test(file) ? "outer" : "rest";
+const files = globSync("test/**/*.test.ts", { cwd: root }).toSorted();
+const groups = Object.groupBy(files, (file) => {
+  if (/^test\/load\//.test(file)) return file;
+  return /^test\/(cli|config|http|sessions)\//.test(file) ? "outer" : "rest";
 });
+const { outer = [], rest = [], ...apart } = groups;
 
-const given = process.env["TMPDIR"];
-// A socket's path has at most 104 bytes, and shells would have to quote other characters.
-const isPlain = given !== undefined && /^[\w./-]{1,64}$/.test(given);
-const temporary = isPlain ? given : (makeFolderInMemory() ?? given);
-const env = temporary === undefined ? process.env : { ...process.env, TMPDIR: temporary };
+const temporary = process.env["TMPDIR"] ?? makeFolderInMemory();
+const env = { ...process.env, ...(temporary !== undefined && { TMPDIR: temporary }) };
 
-function start(args: readonly string[], tests: readonly string[], output: "inherit" | "pipe") {
-  const imports = ["./test/compiled.ts", "./test/unfollowed.ts"].map((file) => `--import=${file}`);
-  // Ends what hangs. The longest tests take half a minute, and several times that where others use the machine.
-  const options = [...imports, "--test-timeout=300000", "--test-reporter=spec", ...args];
-  const child = spawn(process.execPath, [...options, ...tests], {
+const results: Result[] = [];
+
+/** Runs test files in one process; true if it came to its end, whatever became of the tests. */
+async function run(tests: readonly string[]): Promise<void> {
+  const options = ["--import=./test/harness/compiled.ts", "--test", "--test-isolation=none", "--test-timeout=120000"];
+  const reporter = "--test-reporter=./test/harness/reporter.ts";
+  const child = spawn(process.execPath, [...options, reporter, ...tests], {
     cwd: root,
     env,
-    stdio: ["ignore", output, "inherit"],
+    stdio: ["ignore", "pipe", "inherit"],
   });
-  const ended = new Promise<number>((resolve) => child.on("exit", (code) => resolve(code ?? 1)));
-  return { ended, told: child.stdout === null ? undefined : buffer(child.stdout) };
+  for await (const line of createInterface(child.stdout)) {
+    if (line.startsWith(mark)) results.push(JSON.parse(line.slice(mark.length)));
+    else console.log(line);
+  }
 }
 
-const quiet = Object.values(shared).map((tests) => start(["test/shared.ts"], tests, "pipe"));
-const inTurn = ["--test", "--test-concurrency=1"];
-const running = [...quiet, start(inTurn, apart, "inherit")];
-const codes = await Promise.all(running.map(({ ended }) => ended));
-for (const { told } of quiet) process.stdout.write((await told) ?? "");
-process.exitCode = Math.max(...codes);
+async function runInTurn(groups: readonly (readonly string[])[]): Promise<void> {
+  for (const tests of groups) await run(tests);
+}
+
+await Promise.all([run(outer), run(rest), runInTurn(Object.values(apart).map((tests = []) => tests))]);
+
+const names = new Set<string>();
+const complaints: string[] = [];
+for (const { name, outcome, why } of results) {
+  if (names.has(name)) complaints.push(`${name}: two tests have this name`);
+  names.add(name);
+  if (outcome === "failed" && !red.has(name)) complaints.push(`${name}: ${why}`);
+  if (outcome === "passed" && red.has(name)) complaints.push(`${name}: passes, so red/${house}.txt must not list it`);
+  if (outcome === "skipped") console.log(`skipped: ${name} (${why})`);
+}
+for (const name of red) if (!names.has(name)) complaints.push(`${name}: is in red/${house}.txt, but there is no such test`);
+for (const file of files) {
+  const prefix = `${file.slice("test/".length)} > `;
+  if (!results.some(({ name }) => name.startsWith(prefix))) complaints.push(`${file}: no test of it has run`);
+}
+for (const complaint of complaints) console.log(`✖ ${complaint}\n`);
+
+const count = (outcome: Result["outcome"]) => results.filter((result) => result.outcome === outcome).length;
+const redCount = results.filter(({ name, outcome }) => outcome === "failed" && red.has(name)).length;
+if (red.size > 0) console.log(`${redCount} of red/${house}.txt fail, as listed.`);
+console.log(`${count("passed")} passed, ${complaints.length} failed, ${count("skipped")} skipped`);
+process.exitCode = complaints.length === 0 && names.size > 0 ? 0 : 1;
