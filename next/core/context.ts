@@ -1,0 +1,94 @@
+/** What the model sees, and what is kept of a request: the path where the gateway remembers, what no client can carry where it does not. */
+import type { History } from "./history.ts";
+import { isInstruction, type Item, type ToolCall, type ToolOutput } from "./item.ts";
+import { pair } from "./pair.ts";
+import type { Found, Maker, Place } from "./place.ts";
+
+/** A stored turn on the path to a request: what was new in it, and what was answered. */
+export interface Step {
+  readonly input: readonly Item[];
+  readonly answer: readonly Item[];
+}
+
+export interface Shown {
+  readonly items: readonly Item[];
+  readonly itemsParam: string;
+  /** The request names what it continues: then a call that nobody answered is an error. */
+  readonly isNamed: boolean;
+}
+
+export function toContext(asked: Shown, history: History, place: Place, found: Found, path: readonly Step[]): Item[] {
+  const { items, isNamed } = asked;
+  const known = withCalls(items, history, found);
+  if (!place.remembers) return pair(withReasoning(known, history, found), asked);
+  const fresh = place.from === 0 ? known : withCalls(items.slice(place.from), history, found);
+  const told = path.flatMap(({ input, answer }) => [...input, ...answer]);
+  if (isNamed) return pair(withoutOldReasoning([...told, ...fresh]), asked);
+  const own = items.filter(isInstruction);
+  const inherited = own.length > 0 ? own : latestInstructions(path);
+  const talk = [...told, ...fresh].filter((item) => !isInstruction(item));
+  return pair(withoutOldReasoning([...inherited, ...talk]), asked);
+}
+
+/** What is kept of a request: what is new in it, the instructions it came with, and the calls that a window cut off. */
+export function toKept(items: readonly Item[], history: History, place: Place, found: Found): readonly Item[] {
+  const { from } = place;
+  const kept = from === 0 ? items : [...items.slice(0, from).filter(isInstruction), ...items.slice(from)];
+  return place.remembers ? kept : withCalls(kept, history, found);
+}
+
+function latestInstructions(path: readonly Step[]): readonly Item[] {
+  return path.findLast(({ input }) => input.some(isInstruction))?.input.filter(isInstruction) ?? [];
+}
+
+/** A window may cut between a call and its output: the call comes back from its maker, for no model takes an output alone. */
+function withCalls(items: readonly Item[], { orphans }: History, { makers }: Found): readonly Item[] {
+  if (orphans.size === 0 || makers.size === 0) return items;
+  return items.flatMap((item) => {
+    const call = item.type === "tool-output" && orphans.has(item) ? callOf(makers, item) : undefined;
+    return call === undefined ? [item] : [call, item];
+  });
+}
+
+function callOf(makers: Found["makers"], { callId }: ToolOutput): ToolCall | undefined {
+  return makers.get(callId)?.answer.find((item): item is ToolCall => item.type === "tool-call" && item.callId === callId);
+}
+
+/** Inside a tool loop the model needs its own reasoning again, which no chat client can carry: it stands before its call. */
+function withReasoning(items: readonly Item[], { wanted }: History, { makers }: Found): readonly Item[] {
+  if (makers.size === 0) return items;
+  const running = new Set(wanted.map(({ callId }) => callId));
+  const shown: Item[] = [];
+  for (const [index, item] of items.entries()) {
+    const maker = item.type === "tool-call" && running.has(item.callId) ? makers.get(item.callId) : undefined;
+    const isThere = items[index - 1]?.type === "reasoning";
+    if (item.type !== "tool-call" || maker === undefined || isThere) shown.push(item);
+    else shown.push(...reasoningBefore(item.callId, maker), signed(item, maker));
+  }
+  return shown;
+}
+
+/** Directly before the call: what stands before another call belongs to that. */
+function reasoningBefore(callId: string, { answer }: Maker): readonly Item[] {
+  const at = answer.findIndex((item) => item.type === "tool-call" && item.callId === callId);
+  const reasons: Item[] = [];
+  for (let index = at - 1; index >= 0; index--) {
+    const item = answer[index];
+    if (item?.type === "tool-call") break;
+    if (item?.type === "reasoning") reasons.unshift(item);
+  }
+  return reasons;
+}
+
+/** The call with the fields in which its dialect signed it, as far as the client did not carry them. */
+function signed(call: ToolCall, { answer }: Maker): ToolCall {
+  if (call.extra !== undefined) return call;
+  const made = answer.find((item) => item.type === "tool-call" && item.callId === call.callId);
+  return made?.type === "tool-call" && made.extra !== undefined ? { ...call, extra: made.extra } : call;
+}
+
+/** Reasoning is for the tool loop in which it was said: behind the last words of a person. */
+function withoutOldReasoning(items: readonly Item[]): readonly Item[] {
+  const lastWords = items.findLastIndex((item) => item.type === "message" && item.role === "user");
+  return items.filter((item, index) => item.type !== "reasoning" || index > lastWords);
+}

@@ -1,0 +1,287 @@
+/** The way of a turn, from what a caller wants to the end that is told once the turn is kept. */
+import type { Adapter, Remark, Reply } from "./adapter.ts";
+import { type Step, toContext, toKept } from "./context.ts";
+import { callerLeft, GatewayError, toGatewayError } from "./errors.ts";
+import type { Event } from "./event.ts";
+import { createFrame } from "./frame.ts";
+import { type Hash, type History, type Marks, markTurn, readHistory } from "./history.ts";
+import { isInstruction, keyOf, textOf } from "./item.ts";
+import { createLines, type Line } from "./lines.ts";
+import { type Claim, type Found, type Place, type Told, toPlace } from "./place.ts";
+import { resolveReferences } from "./references.ts";
+import type { Query, Store } from "./store.ts";
+import type { Answer, Ask, Trace } from "./turn.ts";
+
+/** Who asks, and how its session is named. */
+export interface Caller {
+  readonly owner: string;
+  readonly hint: string | undefined;
+  /** Its client is said to show its history, or known to by the kind of its hint. */
+  readonly shows: boolean;
+  readonly signal: AbortSignal;
+  readonly trace?: Trace | undefined;
+}
+
+/** What is known of an answer before its first word. */
+export interface Heading {
+  /** In every id of the answer. */
+  readonly key: string;
+  readonly createdAt: number;
+  readonly model: string;
+  readonly session: string | undefined;
+  readonly told: Told;
+  readonly contextItems: number;
+  readonly remarks: readonly Remark[];
+}
+
+/** Who hears a turn while it is said. A promise says that the listener is full: nothing more is read until it resolves. */
+export interface Listener {
+  /** The turn has its key; it may still have to wait, or fail. */
+  enter?(key: string): void;
+  begin(heading: Heading): void;
+  tell(events: readonly Event[]): Promise<void> | undefined;
+}
+
+export interface Said {
+  readonly heading: Heading;
+  readonly answer: Answer;
+}
+
+export interface Ports {
+  readonly store: Store;
+  readonly adapter: Adapter;
+  readonly now: () => number;
+  readonly newKey: () => string;
+  readonly hash: Hash;
+  readonly maxWaiting: () => number;
+  /** What no caller is told in full. */
+  readonly report: (error: unknown, key: string) => void;
+}
+
+export interface Gateway {
+  /** Throws what went wrong before the first word; what goes wrong later is in the answer. */
+  answer(ask: Ask, caller: Caller, listener?: Listener): Promise<Said>;
+}
+
+const nobody: Listener = { begin() {}, tell: () => undefined };
+
+export function createGateway(ports: Ports): Gateway {
+  const { store, adapter, now, newKey, hash } = ports;
+  const lines = createLines();
+
+  return {
+    async answer(given, caller, listener = nobody) {
+      const key = newKey();
+      const createdAt = now();
+      listener.enter?.(key);
+      const { signal, owner } = caller;
+      const ask = await resolveReferences(store, owner, given);
+
+      // 1 what the request shows
+      const history = readHistory(ask.items, hash);
+      const claim = toClaim(ask, caller);
+      const session = sessionOf(ask, caller);
+
+      // 2 what the store knows of it; 3 stand in line, only where a tip is continued; who had to wait looks again
+      let seen = await look(ask, owner, session, claim, history);
+      const line = seen.place.waits && session !== undefined ? standInLine(seen, session, ask, signal) : undefined;
+      const place = line instanceof Promise ? await line : line;
+      try {
+        if (place?.hasWaited) seen = await look(ask, owner, session, claim, history);
+        const spot = place === undefined && seen.place.waits ? apart(seen.place) : seen.place;
+
+        // 4 what the model sees
+        const path = spot.remembers && spot.parent !== undefined ? await store.path(spot.parent) : noPath;
+        const asked = { items: ask.items, itemsParam: ask.itemsParam, isNamed: isNamed(claim) };
+        const items = toContext(asked, history, spot, seen.found, path);
+        const isKept = ask.keep === "yes" || (ask.keep === "in-session" && session !== undefined);
+        const remarks: Remark[] = [];
+        const { found } = seen;
+        const heading: Heading = {
+          key,
+          createdAt,
+          model: ask.model,
+          session: found.session?.isHidden === true ? undefined : (session ?? found.session?.id),
+          told: spot.told === "stateless" && isKept ? "new" : spot.told,
+          contextItems: items.length,
+          remarks,
+        };
+
+        // 5 the first word; a failure up to here is a status
+        signal.throwIfAborted();
+        const { model, settings, stream } = ask;
+        const turn = { id: key, trace: caller.trace, model, items, settings, stream };
+        const reply = await adapter.open(turn, signal, (remark) => void remarks.push(remark));
+        listener.begin(heading);
+
+        // 6 word by word; 7 kept, durably
+        const { answer, isLoose } = await hear(reply, key, listener, signal);
+        const ended = isKept && !isLoose ? await keep(answer) : answer;
+        if (isKept && isLoose && answer.items.length > 0) await keep(answer);
+
+        // 8 the end is told
+        if (ended.error?.code === "client_closed") throw ended.error;
+        const full = listener.tell([{ type: "turn-end", answer: ended }]);
+        if (full !== undefined) await full;
+        return { heading, answer: ended };
+
+        async function keep(said: Answer): Promise<Answer> {
+          try {
+            await store.commit({
+              owner,
+              session: session ?? found.session?.id,
+              key,
+              createdAt,
+              parent: spot.parent,
+              marks: toMarks(spot, history, ask, said),
+              remembers: spot.remembers,
+              model,
+              instructions: settings.instructions,
+              input: toKept(ask.items, history, spot, found),
+              answer: said,
+              echo: ask.echo,
+              leads: spot.leads && !isLoose,
+              tip: found.session?.tip?.turn,
+              learns: spot.learns,
+              isLoose,
+            });
+            return said;
+          } catch (thrown) {
+            ports.report(thrown, key);
+            const error = thrown instanceof GatewayError ? thrown : notKept(thrown);
+            return { ...said, status: "failed", error };
+          }
+        }
+      } finally {
+        place?.leave();
+      }
+    },
+  };
+
+  interface Seen {
+    readonly found: Found;
+    readonly place: Place;
+  }
+
+  async function look(
+    ask: Ask,
+    owner: string,
+    session: string | undefined,
+    claim: Claim,
+    history: History,
+  ): Promise<Seen> {
+    if (claim.name === undefined) return { found: nothing, place: toPlace(claim, history, nothing) };
+    const finding = await store.find(toQuery(ask, owner, session, history));
+    const { match } = finding;
+    const found = {
+      ...finding,
+      match: match && { node: match.node, behind: history.shown[match.depth]?.behind ?? 0 },
+      wasAsked: match === undefined && (await wasAsked(owner, finding.session?.id, history)),
+    };
+    if (claim.name === "turn" && found.named === undefined) throw unknownTurn(ask.previous ?? "");
+    if (claim.name === "conversation" && found.session === undefined) throw unknownConversation(ask.conversation ?? "");
+    return { found, place: toPlace(claim, history, found) };
+  }
+
+  async function wasAsked(owner: string, session: string | undefined, history: History): Promise<boolean> {
+    const questions = [...history.shown.map((shown) => shown.question), ...(history.prefilled ? [history.prefilled] : [])];
+    if (session === undefined || questions.length === 0) return false;
+    return store.wasAsked(owner, session, questions.map((question) => question()));
+  }
+
+  /** Undefined: it waits for nobody after all. Agents ask for a title beside their first message, in other instructions. */
+  function standInLine(
+    { found }: Seen,
+    session: string,
+    ask: Ask,
+    signal: AbortSignal,
+  ): Line | Promise<Line> | undefined {
+    const about = instructionsOf(ask);
+    const front = lines.front(session);
+    const isFirst = found.session?.tip === undefined;
+    if (isFirst && front !== undefined && front !== about) return undefined;
+    return lines.enter(session, about, ports.maxWaiting(), signal);
+  }
+
+  /** Deltas become events, events become the listener's: the only waiting is for the next read or a full socket. */
+  async function hear(
+    reply: Reply,
+    key: string,
+    listener: Listener,
+    signal: AbortSignal,
+  ): Promise<{ readonly answer: Answer; readonly isLoose: boolean }> {
+    const frame = createFrame(key);
+    let events: Event[] = [{ type: "turn-start" }];
+    let failure: GatewayError | undefined;
+    try {
+      for (let deltas: Reply["first"] | undefined = reply.first; deltas !== undefined; deltas = await reply.next()) {
+        frame.accept(deltas, events);
+        if (events.length === 0) continue;
+        const full = listener.tell(events);
+        if (full !== undefined) await full;
+        events = [];
+      }
+    } catch (thrown) {
+      failure = signal.aborted ? callerLeft() : toGatewayError(thrown);
+      if (failure.code === "internal_error") ports.report(thrown, key);
+    }
+    const answer = frame.end(failure, now(), events);
+    if (events.length > 0) void listener.tell(events);
+    return { answer, isLoose: failure !== undefined };
+  }
+
+  function toMarks(place: Place, history: History, ask: Ask, answer: Answer): Marks {
+    const before = place.remembers ? (place.parent?.digest ?? "") : (history.shown[0]?.digest ?? "");
+    return markTurn(before, ask.items.slice(place.remembers ? place.from : history.fresh), answer.items, hash);
+  }
+
+  function toQuery(ask: Ask, owner: string, session: string | undefined, history: History): Query {
+    const isByHint = ask.previous === undefined && ask.conversation === undefined;
+    return {
+      owner,
+      session,
+      named: ask.previous === undefined ? undefined : keyOf(ask.previous),
+      shown: isByHint ? history.shown.map(({ digest }) => digest) : [],
+      calls: isByHint ? history.wanted.map(({ callId }) => callId) : [],
+    };
+  }
+
+  function sessionOf(ask: Ask, { owner, hint }: Caller): string | undefined {
+    if (ask.previous !== undefined) return undefined;
+    return ask.conversation ?? (hint === undefined ? undefined : store.sessionOf(owner, hint));
+  }
+}
+
+const noPath: readonly Step[] = [];
+const nothing: Found = { session: undefined, named: undefined, wasAsked: false, match: undefined, makers: new Map() };
+
+function toClaim(ask: Ask, { hint, shows }: Caller): Claim {
+  if (ask.previous !== undefined) return { name: "turn", shows };
+  if (ask.conversation !== undefined) return { name: "conversation", shows };
+  return { name: hint === undefined ? undefined : "hint", shows };
+}
+
+const isNamed = ({ name }: Claim): boolean => name === "turn" || name === "conversation";
+
+/** A root of its own, which leaves the tip to the turn that runs. */
+const apart = (place: Place): Place => ({ ...place, parent: undefined, leads: false });
+
+function instructionsOf({ items, settings }: Ask): string {
+  const said = items.filter(isInstruction).map((item) => (item.type === "message" ? textOf(item.content) : ""));
+  return [settings.instructions ?? "", ...said].join("\n");
+}
+
+function unknownTurn(id: string): GatewayError {
+  return new GatewayError("previous_response_not_found", `Previous response with id '${id}' not found.`, {
+    param: "previous_response_id",
+  });
+}
+
+function unknownConversation(id: string): GatewayError {
+  return new GatewayError("not_found", `Conversation with id '${id}' not found.`, { param: "conversation" });
+}
+
+function notKept(cause: unknown): GatewayError {
+  const message = "The answer could not be kept, so the turn did not happen. Send the request again.";
+  return new GatewayError("store_unavailable", message, { retryAfterSeconds: 1, cause });
+}

@@ -1,0 +1,159 @@
+/** What a request shows of its past, read in one pass: a chain of digests over the talk, and the outputs behind it. */
+import { isInstruction, type Item, textOf, type ToolOutput } from "./item.ts";
+
+export type Hash = (text: string) => string;
+
+/** The end of an answer that somebody answered. */
+export interface Shown {
+  /** Of all that was said up to here. */
+  readonly digest: string;
+  /** The first item behind it. */
+  readonly behind: number;
+  /** Of all that was said up to the question of this answer. */
+  question(): string;
+}
+
+export interface History {
+  /** Deepest first. Without any the request has only new items. */
+  readonly shown: readonly Shown[];
+  /** The question before a last word of the model that nobody answered: a prefill, unless it was asked here before. */
+  readonly prefilled: (() => string) | undefined;
+  /** The first item behind the model's last answered word. */
+  readonly fresh: number;
+  /** The last output among the fresh items: whose call it answers decides. */
+  readonly output: ToolOutput | undefined;
+  /** The outputs behind the last words of a person, which are those of the current tool loop; and of calls not shown. */
+  readonly wanted: readonly ToolOutput[];
+  /** Outputs, anywhere, whose call the request does not show. */
+  readonly orphans: ReadonlySet<Item>;
+  /** A person speaks behind this item. */
+  speaksBehind(index: number): boolean;
+}
+
+export function readHistory(items: readonly Item[], hash: Hash): History {
+  const shown: Shown[] = [];
+  const calls = new Set<string>();
+  const orphans = new Set<ToolOutput>();
+  const chain = createChain("", hash);
+  let lastWords = -1;
+  const outputs: ToolOutput[] = [];
+  for (const [index, item] of items.entries()) {
+    if (item.type === "tool-call") calls.add(item.callId);
+    else if (item.type === "tool-output") {
+      outputs.push(item);
+      if (!calls.has(item.callId)) orphans.add(item);
+    }
+    const ended = chain.add(item);
+    if (ended !== undefined) shown.push({ ...ended, behind: index });
+    if (item.type === "message" && item.role === "user") {
+      lastWords = index;
+      outputs.length = 0;
+    }
+  }
+  shown.reverse();
+  const fresh = shown[0]?.behind ?? 0;
+  return {
+    shown,
+    prefilled: chain.asked(),
+    fresh,
+    output: items.findLast((item, index): item is ToolOutput => index >= fresh && item.type === "tool-output"),
+    wanted: orphans.size === 0 ? outputs : [...new Set([...outputs, ...orphans])],
+    orphans,
+    speaksBehind: (index) => lastWords >= index,
+  };
+}
+
+/** The two marks of a turn: all that was said up to its question, and up to the end of its answer. */
+export interface Marks {
+  readonly question: string;
+  readonly digest: string;
+}
+
+export function markTurn(before: string, said: readonly Item[], answered: readonly Item[], hash: Hash): Marks {
+  const chain = createChain(before, hash);
+  for (const item of said) chain.add(item);
+  for (const item of answered) chain.add(item);
+  return chain.end();
+}
+
+type Side = "caller" | "model";
+
+/**
+ * Links each exchange to all that was said before. How one side's words are cut into messages and parts does not count,
+ * nor do ids, reasoning and instructions. A call counts by its id alone: clients write its arguments anew.
+ */
+function createChain(before: string, hash: Hash) {
+  let digest = before;
+  let side: Side = "caller";
+  let asked = "";
+  let answer = "";
+
+  function close(): Omit<Shown, "behind"> {
+    const [known, question] = [digest, asked];
+    digest = hash(`${known}\u0001${question}\u0002${answer}`);
+    asked = answer = "";
+    side = "caller";
+    return { digest, question: () => hash(`${known}\u0001${question}`) };
+  }
+
+  return {
+    /** Tells the end of an answer when the caller begins to answer it. */
+    add(item: Item): Omit<Shown, "behind"> | undefined {
+      const speaker = sideOf(item);
+      if (speaker === undefined) return undefined;
+      if (speaker === "model") {
+        side = "model";
+        answer += wordsOf(item);
+        return undefined;
+      }
+      const ended = side === "model" ? close() : undefined;
+      asked += wordsOf(item);
+      return ended;
+    },
+    asked(): (() => string) | undefined {
+      const [known, question] = [digest, asked];
+      return side === "model" && question !== "" ? () => hash(`${known}\u0001${question}`) : undefined;
+    },
+    /** A turn always ends with a word of the model, be it an empty one. */
+    end(): Marks {
+      const { question, digest } = close();
+      return { question: question(), digest };
+    },
+  };
+}
+
+function sideOf(item: Item): Side | undefined {
+  switch (item.type) {
+    case "message":
+      return isInstruction(item) ? undefined : item.role === "assistant" ? "model" : "caller";
+    case "tool-call":
+      return "model";
+    case "tool-output":
+      return "caller";
+    default:
+      return undefined;
+  }
+}
+
+function wordsOf(item: Item): string {
+  switch (item.type) {
+    case "message":
+      if (typeof item.content === "string") return bare(item.content);
+      return item.content
+        .map((part) => (part.type === "text" || part.type === "refusal" ? bare(part.text) : JSON.stringify(part)))
+        .join("");
+    case "tool-call":
+      return `\u0003${item.callId}`;
+    case "tool-output":
+      return `\u0004${item.callId}\u0005${bare(textOf(item.output))}`;
+    default:
+      return "";
+  }
+}
+
+/** The kind of line end and blanks at the ends of lines do not count. Looking for them by one expression costs 40 times as much. */
+function bare(text: string): string {
+  const trimmed = text.trim();
+  const isLoose = trimmed.includes("\r") || trimmed.includes(" \n") || trimmed.includes("\t\n");
+  return isLoose ? trimmed.replace(/[ \t]*\r?\n/g, "\n") : trimmed;
+}

@@ -1,0 +1,114 @@
+/**
+ * The rule: where a turn hangs, and what the model sees of the past. The first row that fits decides.
+ *
+ *   the request                               hangs below                         the model sees
+ *   names a turn or a conversation            that turn; the conversation's tip   the stored path, then the request's items
+ *   shows a history that is known here        the deepest turn that it ends       exactly what it shows
+ *   answers calls of a turn that got its      the turn that made the calls        the stored path, then what stands behind
+ *     memory from us, or does not show                                              the model's last word
+ *     the call that it answers
+ *   shows any other history                   nothing: a new root                 exactly what it shows
+ *   has only new items                        the tip; a new root where clients   the stored path, then the request's items
+ *                                               are known to show their history
+ */
+import type { History } from "./history.ts";
+import type { Item } from "./item.ts";
+
+/** A stored turn, as far as the rule needs it. */
+export interface Node {
+  readonly turn: number;
+  readonly digest: string;
+  /** The gateway gave it its memory: it was not the caller who showed it. */
+  readonly remembers: boolean;
+  readonly hasFollowers: boolean;
+}
+
+/** Who made the calls that a request answers, with all that it said. */
+export interface Maker {
+  readonly node: Node;
+  readonly answer: readonly Item[];
+}
+
+/** What the store knows of a request. */
+export interface Found {
+  readonly session: Session | undefined;
+  readonly named: Node | undefined;
+  /** A question of the session stands in the request with some answer behind it, be it not the one that was given. */
+  readonly wasAsked: boolean;
+  /** The deepest stored turn that ends what the request shows, and the first item behind it. */
+  readonly match: { readonly node: Node; readonly behind: number } | undefined;
+  /** By call id. */
+  readonly makers: ReadonlyMap<string, Maker>;
+}
+
+export interface Session {
+  readonly id: string;
+  /** Nobody names it: it holds a turn that has no other. */
+  readonly isHidden: boolean;
+  /** Its clients are known to show their history. */
+  readonly shows: boolean;
+  readonly tip: Node | undefined;
+}
+
+export type Told = "new" | "continued" | "matched" | "forked" | "foreign" | "stateless";
+
+export interface Place {
+  readonly parent: Node | undefined;
+  /** The model sees the stored path in front of the request's items. */
+  readonly remembers: boolean;
+  /** The request's items from here on are new: they are what is kept, and what follows a remembered path. */
+  readonly from: number;
+  /** Only a turn that continues a tip has to wait for the one before it. */
+  readonly waits: boolean;
+  /** The session's tip moves here, unless somebody else moved it meanwhile. */
+  readonly leads: boolean;
+  /** From now on the session's clients are known to show their history. */
+  readonly learns: boolean;
+  readonly told: Told;
+}
+
+/** What of a request decides beside what it shows. */
+export interface Claim {
+  readonly name: "turn" | "conversation" | "hint" | undefined;
+  /** Its client is said to show its history, or known to by the kind of its hint. */
+  readonly shows: boolean;
+}
+
+export function toPlace(claim: Claim, history: History, found: Found): Place {
+  const { session, named, match, makers } = found;
+  const tip = session?.tip;
+  const shows = claim.shows || (session?.shows ?? false);
+  switch (claim.name) {
+    case undefined:
+      return { ...nowhere, leads: true, told: "stateless" };
+    case "turn":
+      return { ...nowhere, parent: named, remembers: true, leads: named?.turn === tip?.turn, told: "continued" };
+    case "conversation":
+      return { ...nowhere, parent: tip, remembers: true, waits: true, leads: true, told: tip ? "continued" : "new" };
+    case "hint":
+      break;
+  }
+  if (match !== undefined) {
+    const speaks = history.speaksBehind(match.behind);
+    return {
+      ...nowhere,
+      parent: match.node,
+      from: match.behind,
+      leads: shows || speaks || match.node.turn === tip?.turn,
+      learns: speaks,
+      told: match.node.hasFollowers ? "forked" : "matched",
+    };
+  }
+  const { output, fresh } = history;
+  const maker = output && makers.get(output.callId)?.node;
+  if (maker !== undefined && (maker.remembers || history.orphans.has(output as Item)))
+    return { ...nowhere, parent: maker, remembers: true, from: fresh, leads: true, told: "continued" };
+  if (history.shown.length > 0 || found.wasAsked) {
+    const learns = found.wasAsked && history.shown.length > 0 && history.speaksBehind(fresh);
+    return { ...nowhere, leads: tip === undefined || shows, learns, told: "foreign" };
+  }
+  if (shows || tip === undefined) return { ...nowhere, remembers: true, waits: !shows, leads: true, told: "new" };
+  return { ...nowhere, parent: tip, remembers: true, waits: true, leads: true, told: "continued" };
+}
+
+const nowhere = { parent: undefined, remembers: false, from: 0, waits: false, leads: false, learns: false };

@@ -1,0 +1,144 @@
+/** `portico chat`: a conversation at the terminal, in the sessions of the running gateway. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { tellWell } from "../harness/client.ts";
+import {
+  findFreePort,
+  gate,
+  type Gateway,
+  makeFolder,
+  openGateway,
+  repeatLast,
+  say,
+  seenBy,
+  token,
+} from "../harness/house.ts";
+import { type Ended, runProgram, toConfig, writeConfig } from "../harness/program.ts";
+import { startUpstream } from "../harness/upstream.ts";
+import { createFileScope } from "./shared.ts";
+
+const scope = createFileScope();
+let opened: Promise<Gateway> | undefined;
+
+/** The gateway of a config file in its folder. */
+function open(): Promise<Gateway> {
+  const start = async () => {
+    const http = { port: await findFreePort() };
+    const gateway = await openGateway(scope, { http });
+    writeConfig(gateway.folder, toConfig({ gateway: { adapters: { main: { type: "echo" } } }, http }));
+    return gateway;
+  };
+  return (opened ??= start());
+}
+
+/** Runs `portico chat ARGS` with these lines on its standard input. */
+function chat(context: TestContext, folder: string, lines: string, ...args: readonly string[]): Promise<Ended> {
+  const program = runProgram(context, folder, "chat", ...args);
+  program.child.stdin!.end(lines);
+  return program.ended;
+}
+
+test("a message is answered on standard output, and any client continues its session by X-Session-Id", async (context) => {
+  const { folder, address, model } = await open();
+  model.script = repeatLast;
+  const { code, stdout, stderr } = await chat(context, folder, "", "Hello there!", "--session", "garden");
+  assert.deepEqual([code, stdout], [0, "re: Hello there!\n"], stderr);
+  assert.ok(!stderr.includes(token));
+  const heard = await tellWell(address, { on: "responses", say: "And I?", headers: { "x-session-id": "garden" } });
+  assert.equal(heard.headers.get("x-portico-history"), "continued");
+  assert.deepEqual(seenBy(model.turns.at(-1)), ["user: Hello there!", "assistant: re: Hello there!", "user: And I?"]);
+});
+
+test("piped lines are one conversation, which continues what another client began", async (context) => {
+  const { folder, address, model } = await open();
+  model.script = repeatLast;
+  await tellWell(address, { on: "chat", say: "before", headers: { "x-session-id": "pipe" } });
+  const { code, stdout } = await chat(context, folder, "one\n\ntwo\n", "--session", "pipe");
+  assert.deepEqual([code, stdout], [0, "re: one\nre: two\n"]);
+  assert.deepEqual(seenBy(model.turns.at(-1)), [
+    "user: before",
+    "assistant: re: before",
+    "user: one",
+    "assistant: re: one",
+    "user: two",
+  ]);
+});
+
+test("a message on the command line is answered with what is piped behind it", async (context) => {
+  const { folder, model } = await open();
+  model.script = [say("It is one.")];
+  const piped = await chat(
+    context,
+    folder,
+    "def one():\n    return 1\n",
+    "Explain",
+    "--session",
+    "code",
+    "--model",
+    "m",
+  );
+  assert.deepEqual([piped.code, piped.stdout], [0, "It is one.\n"]);
+  const turn = model.turns.at(-1);
+  assert.match(seenBy(turn).join("\n"), /^user: Explain\s+def one\(\):\n {4}return 1\s*$/);
+});
+
+test("a failed answer is told on standard error, and is a failure", async (context) => {
+  const { folder, model } = await open();
+  model.script = async function* () {
+    yield [];
+    throw new Error("out of words");
+  };
+  const { code, stdout, stderr } = await chat(context, folder, "", "Hello", "--session", "failed");
+  assert.deepEqual([code, stdout.trim()], [1, ""]);
+  assert.notEqual(stderr, "");
+});
+
+test("Ctrl-C during an answer stops it, and its turn at the model", async (context) => {
+  const { folder, model } = await open();
+  const stopped = gate();
+  model.script = async function* (_turn, signal) {
+    yield say("one ");
+    await once(signal, "abort");
+    stopped.open();
+  };
+  const program = runProgram(context, folder, "chat", "Count", "--session", "count");
+  program.child.stdin!.end();
+  await program.said("one");
+  const { code } = await program.stop("SIGINT");
+  assert.equal(code, 130);
+  await stopped.opened;
+});
+
+test("--url and --token-file name another gateway and its token, which is never an argument", async (context) => {
+  const { address, model } = await open();
+  model.script = repeatLast;
+  const folder = makeFolder(context);
+  writeFileSync(join(folder, "mine"), `${token}\n`);
+  const elsewhere = ["--url", address, "--token-file", "mine", "--model", "m"];
+  assert.equal((await chat(context, folder, "", "Hello", ...elsewhere)).stdout, "re: Hello\n");
+  writeFileSync(join(folder, "mine"), "sk-wrong-0123456789");
+  const refused = await chat(context, folder, "", "Hello", ...elsewhere);
+  assert.deepEqual([refused.code, refused.stdout], [1, ""]);
+  assert.match(refused.stderr, /token/i);
+  const argument = await chat(context, folder, "", "Hello", "--url", address, "--token", token);
+  assert.equal(argument.code, 2);
+});
+
+test("whoever else has the gateway's port is sent no token and no word", async (context) => {
+  const stranger = await startUpstream((_, response) => {
+    response.setHeader("x-request-id", "req_1").end('{"status":"ok"}');
+  });
+  context.after(() => stranger.close());
+  const folder = makeFolder(context);
+  writeConfig(folder, toConfig({ gateway: { adapters: { main: { type: "echo" } } }, http: { port: stranger.port } }));
+  for (const command of [["chat", "My own words"], ["doctor"]]) {
+    const program = runProgram(context, folder, ...command);
+    program.child.stdin!.end();
+    await program.ended;
+  }
+  const sent = JSON.stringify(stranger.received.map(({ path, headers, text }) => [path, headers, text]));
+  assert.ok(!sent.includes(token) && !sent.includes("My own words"), sent);
+});

@@ -1,0 +1,32 @@
+/** What the tests of the command line share: one program for a file, and asking until it is so. */
+import { once } from "node:events";
+import { connect } from "node:net";
+import { after, type TestContext } from "node:test";
+import { setTimeout } from "node:timers/promises";
+
+/** The scope of a whole file, for a program that its tests share. */
+export function createFileScope(): TestContext {
+  const ends: (() => unknown)[] = [];
+  after(async () => {
+    for (const end of ends.toReversed()) await end();
+  });
+  return { after: (end: () => unknown) => void ends.push(end) } as TestContext;
+}
+
+/** Asks until it is so: a signal to another process has no answer. */
+export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await setTimeout(10);
+}
+
+/** Whether a port of the loopback address accepts connections. */
+export async function isOpen(port: number): Promise<boolean> {
+  const socket = connect(port, "127.0.0.1");
+  try {
+    await once(socket, "connect");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
