@@ -1,6 +1,7 @@
 /**
  * Runs every test and judges the house by its red list: the tests named there must fail, and all others pass. A process
- * a file would take most of the time, so most files share a few; those that load the machine have one each, in turn.
+ * a file would take most of the time, so most files share two; those that load the machine have one each, in turn. With
+ * `long`, runs those alone that have many rounds, all of them and with seeds of the day.
  */
 import { spawn } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
@@ -10,25 +11,33 @@ import { makeFolderInMemory } from "./harness/in-memory.ts";
 import { mark, type Result } from "./harness/reporter.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
+const isLong = process.argv.includes("long");
 const house = process.env["PORTICO_HOUSE"] ?? "src";
 const redList = `${root}/red/${house}.txt`;
 const red = new Set(existsSync(redList) ? readFileSync(redList, "utf8").split("\n").filter(Boolean) : []);
 
-const files = globSync("test/**/*.test.ts", { cwd: root }).toSorted();
+const all = globSync("test/**/*.test.ts", { cwd: root }).toSorted();
+const files = isLong ? all.filter((file) => readFileSync(`${root}/${file}`, "utf8").includes("PORTICO_LONG")) : all;
 const groups = Object.groupBy(files, (file) => {
-  if (/^test\/load\//.test(file)) return file;
+  if (isLong || /^test\/load\//.test(file)) return file;
   return /^test\/(cli|config|http|sessions)\//.test(file) ? "outer" : "rest";
 });
 const { outer = [], rest = [], ...apart } = groups;
 
 const temporary = process.env["TMPDIR"] ?? makeFolderInMemory();
-const env = { ...process.env, ...(temporary !== undefined && { TMPDIR: temporary }) };
+const env = {
+  ...process.env,
+  ...(temporary !== undefined && { TMPDIR: temporary }),
+  ...(isLong && { PORTICO_LONG: "1" }),
+};
 
 const results: Result[] = [];
 
-/** Runs test files in one process; true if it came to its end, whatever became of the tests. */
+/** Runs test files in one process. */
 async function run(tests: readonly string[]): Promise<void> {
-  const options = ["--import=./test/harness/compiled.ts", "--test", "--test-isolation=none", "--test-timeout=120000"];
+  if (tests.length === 0) return;
+  const timeout = `--test-timeout=${isLong ? 7_200_000 : 120_000}`;
+  const options = ["--import=./test/harness/compiled.ts", "--test", "--test-isolation=none", timeout];
   const reporter = "--test-reporter=./test/harness/reporter.ts";
   const child = spawn(process.execPath, [...options, reporter, ...tests], {
     cwd: root,
@@ -56,7 +65,8 @@ for (const { name, outcome, why } of results) {
   if (outcome === "passed" && red.has(name)) complaints.push(`${name}: passes, so red/${house}.txt must not list it`);
   if (outcome === "skipped") console.log(`skipped: ${name} (${why})`);
 }
-for (const name of red) if (!names.has(name)) complaints.push(`${name}: is in red/${house}.txt, but there is no such test`);
+for (const name of isLong ? [] : red)
+  if (!names.has(name)) complaints.push(`${name}: is in red/${house}.txt, but there is no such test`);
 for (const file of files) {
   const prefix = `${file.slice("test/".length)} > `;
   if (!results.some(({ name }) => name.startsWith(prefix))) complaints.push(`${file}: no test of it has run`);

@@ -51,7 +51,9 @@ function withCalls(items: readonly Item[], { orphans }: History, { makers }: Fou
 }
 
 function callOf(makers: Found["makers"], { callId }: ToolOutput): ToolCall | undefined {
-  return makers.get(callId)?.answer.find((item): item is ToolCall => item.type === "tool-call" && item.callId === callId);
+  return makers
+    .get(callId)
+    ?.answer.find((item): item is ToolCall => item.type === "tool-call" && item.callId === callId);
 }
 
 /** Inside a tool loop the model needs its own reasoning again, which no chat client can carry: it stands before its call. */

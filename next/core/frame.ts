@@ -137,7 +137,12 @@ export function createFrame(key: string): Frame {
         tellWaiting(true);
         begin(
           delta.type === "other"
-            ? { type: "other", id: idOf("item"), extra: delta.extra, ...(delta.exchange && { exchange: delta.exchange }) }
+            ? {
+                type: "other",
+                id: idOf("item"),
+                extra: delta.extra,
+                ...(delta.exchange && { exchange: delta.exchange }),
+              }
             : { type: "compaction", id: idOf("cmp"), summary: delta.summary },
         );
         return close(true);
@@ -145,7 +150,11 @@ export function createFrame(key: string): Frame {
         usage = delta.usage;
         return;
       case "notes":
-        notes = { ...notes, ...delta.notes, ...(delta.notes.extra && { extra: gather(notes.extra, delta.notes.extra) }) };
+        notes = {
+          ...notes,
+          ...delta.notes,
+          ...(delta.notes.extra && { extra: gather(notes.extra, delta.notes.extra) }),
+        };
         return;
       case "finish":
         finish = delta.reason;

@@ -176,17 +176,10 @@ export function createGateway(ports: Ports): Gateway {
     const found = {
       ...finding,
       match: match && { node: match.node, behind: history.shown[match.depth]?.behind ?? 0 },
-      wasAsked: match === undefined && (await wasAsked(owner, finding.session?.id, history)),
     };
     if (claim.name === "turn" && found.named === undefined) throw unknownTurn(ask.previous ?? "");
     if (claim.name === "conversation" && found.session === undefined) throw unknownConversation(ask.conversation ?? "");
     return { found, place: toPlace(claim, history, found) };
-  }
-
-  async function wasAsked(owner: string, session: string | undefined, history: History): Promise<boolean> {
-    const questions = [...history.shown.map((shown) => shown.question), ...(history.prefilled ? [history.prefilled] : [])];
-    if (session === undefined || questions.length === 0) return false;
-    return store.wasAsked(owner, session, questions.map((question) => question()));
   }
 
   /** Undefined: it waits for nobody after all. Agents ask for a title beside their first message, in other instructions. */
@@ -241,7 +234,8 @@ export function createGateway(ports: Ports): Gateway {
       owner,
       session,
       named: ask.previous === undefined ? undefined : keyOf(ask.previous),
-      shown: isByHint ? history.shown.map(({ digest }) => digest) : [],
+      shown: isByHint ? history.shown : [],
+      prefilled: isByHint ? history.prefilled : undefined,
       calls: isByHint ? history.wanted.map(({ callId }) => callId) : [],
     };
   }

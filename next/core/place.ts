@@ -21,6 +21,8 @@ export interface Node {
   /** The gateway gave it its memory: it was not the caller who showed it. */
   readonly remembers: boolean;
   readonly hasFollowers: boolean;
+  /** How many turns its path has. */
+  readonly depth: number;
 }
 
 /** Who made the calls that a request answers, with all that it said. */

@@ -1,6 +1,6 @@
 /** Turns at rest, as the story needs them: found by what a request shows, read as a path, kept in one piece. */
 import type { Step } from "./context.ts";
-import type { Marks } from "./history.ts";
+import type { Marks, Shown } from "./history.ts";
 import type { Item } from "./item.ts";
 import type { Found, Node } from "./place.ts";
 import type { Answer } from "./turn.ts";
@@ -11,13 +11,15 @@ export interface Query {
   readonly session: string | undefined;
   /** The key of the turn that it names. */
   readonly named: string | undefined;
-  /** The digests of what it shows, deepest first. */
-  readonly shown: readonly string[];
+  /** What it shows, deepest first. */
+  readonly shown: readonly Pick<Shown, "digest" | "question">[];
+  /** A question that may be one of the session's, though nothing that was answered is shown. */
+  readonly prefilled: (() => string) | undefined;
   /** The ids of the calls whose makers are wanted. */
   readonly calls: readonly string[];
 }
 
-export interface Finding extends Omit<Found, "match" | "wasAsked"> {
+export interface Finding extends Omit<Found, "match"> {
   readonly match: { readonly node: Node; readonly depth: number } | undefined;
 }
 
@@ -54,30 +56,15 @@ export interface StoredTurn extends Step {
   readonly echo: string | undefined;
 }
 
-export interface Conversation {
-  readonly id: string;
-  readonly createdAt: number;
-  readonly metadata: Readonly<Record<string, string>>;
-}
-
 export interface Store {
   /** A session's id is known before it exists: a keyed hash, for the raw hint is never kept. */
   sessionOf(owner: string, hint: string): string;
   find(query: Query): Promise<Finding>;
-  /** Whether any of these questions was asked in the session. */
-  wasAsked(owner: string, session: string, questions: readonly string[]): Promise<boolean>;
   /** Every turn from the root to here. */
   path(node: Node): Promise<readonly Step[]>;
   /** Durable when it resolves. */
   commit(turn: Commit): Promise<void>;
 
   turn(owner: string, key: string): Promise<StoredTurn | undefined>;
-  /** Deleting is real: the text is gone, and an empty node holds the tree together. */
-  forget(owner: string, key: string): Promise<boolean>;
-
-  createConversation(owner: string, conversation: Conversation, items: readonly Item[]): Promise<void>;
-  conversation(owner: string, id: string): Promise<Conversation | undefined>;
-  describeConversation(owner: string, id: string, metadata: Conversation["metadata"]): Promise<void>;
-  deleteConversation(owner: string, id: string): Promise<boolean>;
   close(): Promise<void>;
 }

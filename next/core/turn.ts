@@ -53,10 +53,21 @@ export interface Settings {
   readonly native?: Native | undefined;
 }
 
-/** The caller's own fields, for an adapter of the same dialect. */
+/** The caller's own fields, for an adapter of the same dialect, and which of them matter to any other. */
 export interface Native {
   readonly dialect: Dialect;
   readonly fields: Readonly<Record<string, unknown>>;
+  /** Fields without which the answer would differ. */
+  readonly demands?: readonly Demand[] | undefined;
+  /** Fields the answer does not depend on. */
+  readonly offers?: readonly string[] | undefined;
+}
+
+/** A field that only its own dialect can honour. */
+export interface Demand {
+  readonly param: string;
+  /** Why another adapter cannot, and what to do. */
+  readonly why: string;
 }
 
 export type Tool =

@@ -1,5 +1,5 @@
 /** Settings as an operator writes them, and what the gateway finds wrong with them. */
-import type { PorticoSettings, Problem } from "../../src/index.ts";
+import type { PorticoSettings, Problem } from "../harness/house.ts";
 import { ConfigError, makeFolder, openPortico } from "../harness/house.ts";
 
 export const longToken = "sk-test-0123456789abcdef";

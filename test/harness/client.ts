@@ -95,9 +95,9 @@ export function readAnswer(wish: Wish, status: number, headers: Headers, raw: st
   };
 }
 
-/** A stream without its heartbeats. */
+/** A stream without its heartbeats and the ids by which it can be resumed. */
 export function withoutComments(raw: string): string {
-  return raw.replaceAll(/^: [^\n]*\n\n/gm, "");
+  return raw.replaceAll(/^: [^\n]*\n\n|^id: [^\n]*\n/gm, "");
 }
 
 /** The data of a stream's events, in order, as text. */

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { after } from "node:test";
 import type { Adapter, Delta, DoorLog, Item, Portico, PorticoSettings, Turn } from "../../src/index.ts";
 
-export type { Delta, Item, Turn } from "../../src/index.ts";
+export type { Adapter, Delta, Item, PorticoSettings, Problem, Turn } from "../../src/index.ts";
 
 /** The folder's name. A program that a test starts gets it from the environment, as this process did. */
 export const house = process.env["PORTICO_HOUSE"] ?? "src";
@@ -103,7 +103,9 @@ type Content = Extract<Item, { type: "message" }>["content"];
 
 function textOf(content: Content): string {
   if (typeof content === "string") return content;
-  return content.map((part) => (part.type === "text" || part.type === "refusal" ? part.text : `[${part.type}]`)).join("");
+  return content
+    .map((part) => (part.type === "text" || part.type === "refusal" ? part.text : `[${part.type}]`))
+    .join("");
 }
 
 /** Whatever has an end to wait for: a test's context, or a whole file. */

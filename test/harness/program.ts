@@ -3,10 +3,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { compiled } from "./compiled.ts";
-import { house, toSettings, type Options } from "./house.ts";
+import { house, type Options, type Scope, toSettings } from "./house.ts";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 export const executable = join(root, "bin/portico.js");
@@ -29,13 +28,13 @@ export interface Program {
 }
 
 /** Runs `portico ARGS` in a folder; it is killed at the end of the test if it still runs. */
-export function runProgram(context: TestContext, folder: string, ...args: readonly string[]): Program {
+export function runProgram(context: Scope, folder: string, ...args: readonly string[]): Program {
   return runProgramIn(context, folder, {}, ...args);
 }
 
 /** The same, with more environment variables. */
 export function runProgramIn(
-  context: TestContext,
+  context: Scope,
   folder: string,
   more: NodeJS.ProcessEnv,
   ...args: readonly string[]
@@ -45,7 +44,7 @@ export function runProgramIn(
 }
 
 /** Runs `npm ARGS` in the checkout, in its own process group, as a shell would. */
-export function runNpm(context: TestContext, folder: string, ...args: readonly string[]): Program {
+export function runNpm(context: Scope, folder: string, ...args: readonly string[]): Program {
   const path = process.env["npm_execpath"];
   const [command, first] = path === undefined ? ["npm", []] : [process.execPath, [path]];
   return watch(
@@ -72,7 +71,7 @@ export function bareEnvironment(folder: string): NodeJS.ProcessEnv {
   };
 }
 
-function watch(context: TestContext, child: ReturnType<typeof spawn>, isGroup = false): Program {
+function watch(context: Scope, child: ReturnType<typeof spawn>, isGroup = false): Program {
   let stdout = "";
   let stderr = "";
   child.stdout?.setEncoding("utf8").on("data", (text: string) => (stdout += text));

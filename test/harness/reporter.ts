@@ -19,6 +19,9 @@ const folder = `${import.meta.dirname}/..`;
 
 export default async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   for await (const { type, data } of events) {
+    // What a test tells of itself, such as its seed; the runner's own counts have no file.
+    if (type === "test:diagnostic" && data.file !== undefined)
+      yield `${relative(folder, data.file)}: ${data.message}\n`;
     if (type !== "test:pass" && type !== "test:fail") continue;
     const { name, file = "", skip, details } = data;
     const error = type === "test:fail" ? data.details.error : undefined;

@@ -42,11 +42,7 @@ export interface Client {
 
 const ends = new Set(["response.completed", "response.incomplete", "response.failed", "error"]);
 
-export async function dial(
-  context: Scope,
-  address: string,
-  headers: object = { authorization },
-): Promise<Client> {
+export async function dial(context: Scope, address: string, headers: object = { authorization }): Promise<Client> {
   const socket = new WebSocket(toSocketUrl(address), { headers: { ...headers } });
   context.after(() => socket.terminate());
   const received: string[] = [];

@@ -1,0 +1,178 @@
+/** What a turn is in the tables, and back: texts of JSON, of which long ones that come again are kept once. */
+import { hash } from "node:crypto";
+import type { Commit, StoredTurn } from "../core/store.ts";
+import { GatewayError, isErrorCode } from "../core/errors.ts";
+import { isInstruction, type Item } from "../core/item.ts";
+import type { Node } from "../core/place.ts";
+import type { Answer } from "../core/turn.ts";
+import { toNumber } from "./schema.ts";
+
+/** A turn as the writer gets it: plain values, in the order of its statement. */
+export interface TurnRow {
+  readonly session: SessionRow;
+  readonly values: readonly (string | number | null)[];
+  readonly calls: readonly string[];
+  readonly texts: readonly (readonly [digest: string, text: string])[];
+}
+
+export interface SessionRow {
+  readonly id: number;
+  readonly name: string;
+  readonly owner: string;
+  readonly kind: Kind;
+  readonly created: number;
+  readonly turn: number;
+  readonly leads: boolean;
+  readonly tip: number | null;
+  readonly learns: boolean;
+}
+
+/** `hinted` sessions are made by a request, `named` ones as conversations, `hidden` ones for a single turn and what follows it. */
+export type Kind = "hidden" | "hinted" | "named";
+
+export function toRow(commit: Commit): TurnRow {
+  const { key, parent, answer, marks, isLoose, session } = commit;
+  const n = toNumber(key);
+  const texts: [string, string][] = [];
+  const name = session === undefined ? key.padEnd(48, "0") : session.slice("conv_".length);
+  const calls = answer.items.flatMap((item) => (item.type === "tool-call" ? [item.callId] : []));
+  const { items, error, ...told } = answer;
+  return {
+    session: {
+      id: toNumber(name),
+      name,
+      owner: commit.owner,
+      kind: session === undefined ? "hidden" : "hinted",
+      created: commit.createdAt,
+      turn: n,
+      leads: commit.leads && !isLoose,
+      tip: commit.tip ?? null,
+      learns: commit.learns,
+    },
+    values: [
+      n,
+      key,
+      parent?.turn ?? null,
+      (parent?.depth ?? 0) + 1,
+      isLoose ? null : marks.question,
+      isLoose ? null : marks.digest,
+      commit.remembers ? 1 : 0,
+      commit.model,
+      commit.createdAt,
+      JSON.stringify(commit.input.map((item) => shorten(item, texts))),
+      JSON.stringify(items),
+      JSON.stringify(error === undefined ? told : { ...told, error: toFailure(error) }),
+      commit.echo === undefined ? null : shortText(commit.echo, texts),
+    ],
+    calls: isLoose ? [] : calls,
+    texts,
+  };
+}
+
+/** From this length on a text that may come again is kept beside the turn. */
+const longCharacters = 1_000;
+const mark = "\u0000";
+
+function shortText(text: string, texts: [string, string][]): string {
+  if (text.length < longCharacters) return text;
+  const digest = hash("sha1", text, "base64url");
+  texts.push([digest, text]);
+  return mark + digest;
+}
+
+function shorten(item: Item, texts: [string, string][]): Item {
+  if (item.type !== "message" || !isInstruction(item) || typeof item.content !== "string") return item;
+  return item.content.length < longCharacters ? item : { ...item, content: shortText(item.content, texts) };
+}
+
+/** What a read needs for texts that are kept beside the turn. */
+export type ReadText = (session: number, digest: string) => string;
+
+export interface ReadTurn {
+  readonly n: number;
+  readonly key: string;
+  readonly session: number;
+  readonly name: string;
+  readonly kind: Kind;
+  readonly model: string;
+  readonly created: number;
+  readonly input: string;
+  readonly answer: string;
+  readonly told: string;
+  readonly echo: string | null;
+}
+
+/** Where an item was deleted a null stands, so that the others keep their numbers, which are in their ids. */
+export function toItems(text: string): readonly Item[] {
+  const items = JSON.parse(text) as (Item | null)[];
+  return items.includes(null) ? items.filter((item) => item !== null) : (items as Item[]);
+}
+
+/** What a caller sent has ids only once somebody asks for it: they are made of the turn's key and the item's number. */
+export function toInput(row: Pick<ReadTurn, "key" | "session" | "input">, read: ReadText): readonly Item[] {
+  const items = JSON.parse(row.input) as (Item | null)[];
+  return items.flatMap((item, index) => {
+    if (item === null) return [];
+    const whole = lengthen(item, (digest) => read(row.session, digest));
+    return [whole.type === "reference" ? whole : { ...whole, id: `${prefixes[item.type]}_${row.key}_i${index}` }];
+  });
+}
+
+const prefixes: Record<Item["type"], string> = {
+  message: "msg",
+  reasoning: "rs",
+  "tool-call": "fc",
+  "tool-output": "fco",
+  reference: "ref",
+  compaction: "cmp",
+  other: "item",
+};
+
+function lengthen(item: Item, read: (digest: string) => string): Item {
+  if (item.type !== "message" || typeof item.content !== "string" || !item.content.startsWith(mark)) return item;
+  return { ...item, content: read(item.content.slice(1)) };
+}
+
+export function toTurn(row: ReadTurn, read: ReadText): StoredTurn {
+  const { key, session, name, kind, model, created: createdAt, echo } = row;
+  const { error, ...told } = JSON.parse(row.told) as Omit<Answer, "items" | "error"> & { readonly error?: Failure };
+  return {
+    key,
+    session: `conv_${name}`,
+    isHidden: kind === "hidden",
+    model,
+    createdAt,
+    input: toInput(row, read),
+    answer: toItems(row.answer),
+    told: error === undefined ? told : { ...told, error: toError(error) },
+    echo: echo === null ? undefined : echo.startsWith(mark) ? read(session, echo.slice(1)) : echo,
+  };
+}
+
+interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly param: string | null;
+  readonly wireCode: string;
+}
+
+function toFailure({ code, message, param, wireCode }: GatewayError): Failure {
+  return { code, message, param, wireCode };
+}
+
+function toError({ code, message, param, wireCode }: Failure): GatewayError {
+  const known = isErrorCode(code) ? code : "internal_error";
+  return new GatewayError(known, message, { param: param ?? undefined, wireCode });
+}
+
+export interface NodeRow {
+  readonly n: number;
+  readonly digest: string | null;
+  readonly remembers: number;
+  readonly depth: number;
+  readonly followed?: number;
+}
+
+export function toNode({ n, digest, remembers, depth, followed }: NodeRow): Node {
+  return { turn: n, digest: digest ?? "", remembers: remembers === 1, depth, hasFollowers: followed === 1 };
+}

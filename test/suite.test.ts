@@ -1,0 +1,46 @@
+/** The suite itself: it sees the product only from outside. */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join, normalize } from "node:path";
+import { test } from "node:test";
+
+const root = join(import.meta.dirname, "..");
+const files = globSync("test/**/*.{ts,js,mjs,cjs}", { cwd: root });
+
+/** The files outside of `test/` that a file loads. */
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(root, file), "utf8");
+  const found = text.matchAll(
+    /\bfrom\s+["'](\.[^"']+)["']|\bimport\s*\(?\s*["'`](\.[^"'`]+)["'`]|new URL\("(\.[^"]+)"/g,
+  );
+  return Array.from(found, (match) => normalize(join(file, "..", match[1] ?? match[2] ?? match[3] ?? ""))).filter(
+    (target) => !target.startsWith("test/"),
+  );
+}
+
+test("no file of the suite imports from inside a house, and one alone imports its public face", () => {
+  const inner = files.flatMap((file) =>
+    importsOf(file)
+      .filter((target) => /^(src|next|\$\{house\})\//.test(target))
+      .map((target) => `${file} imports ${target}`),
+  );
+  assert.deepEqual(
+    new Set(inner),
+    new Set(["test/harness/house.ts imports src/index.ts", "test/harness/house.ts imports ${house}/index.ts"]),
+  );
+});
+
+test("the suite has at most 25,000 lines, and no file more than 400", () => {
+  const lengths = files.map((file) => [file, readFileSync(join(root, file), "utf8").split("\n").length - 1] as const);
+  assert.deepEqual(
+    lengths.filter(([, length]) => length > 400),
+    [],
+  );
+  const all = lengths.reduce((sum, [, length]) => sum + length, 0);
+  assert.ok(all <= 25_000, `${all} lines`);
+});
+
+test("every file of the suite opens with a sentence that says what it is for", () => {
+  const silent = files.filter((file) => !/^(#!.*\n)?\/\*/.test(readFileSync(join(root, file), "utf8")));
+  assert.deepEqual(silent, []);
+});
