@@ -70,7 +70,7 @@ export function readAnswer(wish: Wish, status: number, headers: Headers, raw: st
   if (status !== 200) return { ...heard, id: "", text: "", calls: [], error: JSON.parse(raw).error };
   if (wish.on === "chat") {
     if (wish.stream) {
-      const { message, rest, error } = gatherChunks(withoutComments(raw));
+      const { message, rest, error } = gatherChunks(withoutComments(raw), wantsUsage(wish));
       return { ...heard, id: String(rest["id"]), text: message.content, calls: message.calls, error };
     }
     const completion = JSON.parse(raw) as WireCompletion;
@@ -93,6 +93,10 @@ export function readAnswer(wish: Wish, status: number, headers: Headers, raw: st
     })),
     error: response.error ?? undefined,
   };
+}
+
+function wantsUsage({ more }: Wish): boolean {
+  return (more?.["stream_options"] as { readonly include_usage?: boolean } | undefined)?.include_usage === true;
 }
 
 /** A stream without its heartbeats and the ids by which it can be resumed. */

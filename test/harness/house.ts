@@ -9,6 +9,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
+import type * as Face from "../../src/index.ts";
 import type { Adapter, Delta, DoorLog, Item, Portico, PorticoSettings, Turn } from "../../src/index.ts";
 
 export type { Adapter, Delta, Item, PorticoSettings, Problem, Turn } from "../../src/index.ts";
@@ -16,7 +17,7 @@ export type { Adapter, Delta, Item, PorticoSettings, Problem, Turn } from "../..
 /** The folder's name. A program that a test starts gets it from the environment, as this process did. */
 export const house = process.env["PORTICO_HOUSE"] ?? "src";
 
-const face = (await import(`../../${house}/index.ts`)) as typeof import("../../src/index.ts");
+const face = (await import(`../../${house}/index.ts`)) as typeof Face;
 export const { ConfigError } = face;
 
 /** The endpoints' token, of the owner `default`. */
