@@ -31,6 +31,8 @@ export interface Heading {
   readonly session: string | undefined;
   readonly told: Told;
   readonly contextItems: number;
+  /** How much of what the gateway remembers does not fit the model's window. */
+  readonly leftOutItems: number;
   readonly remarks: readonly Remark[];
 }
 
@@ -104,6 +106,7 @@ export function createGateway(ports: Ports): Gateway {
           session: found.session?.isHidden === true ? undefined : (session ?? found.session?.id),
           told: spot.told === "stateless" && isKept ? "new" : spot.told,
           contextItems: items.length,
+          leftOutItems: 0,
           remarks,
         };
 

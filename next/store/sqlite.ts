@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import type { Step } from "../core/context.ts";
 import { GatewayError } from "../core/errors.ts";
-import type { Maker, Node, Session } from "../core/place.ts";
+import type { Maker, Session } from "../core/place.ts";
 import type { Finding, Query, Store } from "../core/store.ts";
 import { createGrouped } from "./grouped.ts";
 import { type Kind, type NodeRow, type ReadTurn, toInput, toItems, toNode, toRow, toTurn } from "./rows.ts";
@@ -16,12 +16,17 @@ const pragmas = ["journal_mode = WAL", "synchronous = FULL", "secure_delete = ON
 /** Of a new file: fewer pages are touched by a turn than with the usual 4 KB. */
 const pageSize = "page_size = 8192";
 
-export async function openSqlite(file: string): Promise<Store> {
+export interface SqliteStore extends Store {
+  /** Of what callers carry for the gateway: it lives and dies with the sessions. */
+  readonly sealKey: Buffer;
+}
+
+export async function openSqlite(file: string): Promise<SqliteStore> {
   prepareFile(file);
   const reading = new DatabaseSync(file);
   reading.exec("PRAGMA query_only = ON");
   const prepare = createCache(reading);
-  const secret = (prepare("SELECT value FROM secret WHERE name = 'hints'").get() as { readonly value: string }).value;
+  const [hintKey, sealKey] = ["hints", "seals"].map((name) => readSecret(prepare, name));
   const writer = await startWriter(file);
   const commits = createGrouped(async (rows: readonly Write[]) => (await writer.send(rows)).map(toResult));
   const finds = createGrouped(async (queries: readonly Query[]) => queries.map((query) => attempt(() => find(query))));
@@ -34,8 +39,12 @@ export async function openSqlite(file: string): Promise<Store> {
     ).text;
 
   return {
+    sealKey: Buffer.from(sealKey ?? "", "hex"),
     sessionOf: (owner, hint) =>
-      `conv_${createHmac("sha256", secret).update(`${owner.length} ${owner}${hint}`).digest("hex").slice(0, 48)}`,
+      `conv_${createHmac("sha256", hintKey ?? "")
+        .update(`${owner.length} ${owner}${hint}`)
+        .digest("hex")
+        .slice(0, 48)}`,
     find: finds.send,
     async path({ turn }) {
       const rows = prepare(pathStatement).all(turn) as unknown as readonly ReadTurn[];
@@ -142,12 +151,15 @@ function prepareFile(file: string): void {
         `${file} has a layout that this version cannot read. Start with a new file, or with the version that made it.`,
       );
     }
-    database
-      .prepare("INSERT INTO secret (name, value) VALUES ('hints', ?) ON CONFLICT DO NOTHING")
-      .run(randomBytes(32).toString("hex"));
+    const add = database.prepare("INSERT INTO secret (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING");
+    for (const name of ["hints", "seals"]) add.run(name, randomBytes(32).toString("hex"));
   } finally {
     database.close();
   }
+}
+
+function readSecret(prepare: ReturnType<typeof createCache>, name: string): string {
+  return (prepare("SELECT value FROM secret WHERE name = ?").get(name) as { readonly value: string }).value;
 }
 
 interface Writer {

@@ -223,6 +223,7 @@ export async function hear(response: IncomingMessage, text: string): Promise<str
     heard += String(piece);
     if (heard.includes(text)) arrived.resolve();
   });
+  response.on("close", () => arrived.reject(new Error(`It ended without '${text}': ${heard}`)));
   await arrived.promise;
   return heard;
 }

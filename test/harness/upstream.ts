@@ -48,6 +48,8 @@ export async function startUpstream(
       void upstream.script(one, response);
     });
   });
+  // Otherwise a connection may be closed in the moment in which it is used again.
+  server.keepAliveTimeout = 0;
   server.on("connection", (socket: Socket) => sockets.push(socket));
   server.listen(path === undefined ? { port: 0, host: "127.0.0.1" } : { path });
   await once(server, "listening");

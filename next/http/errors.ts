@@ -1,0 +1,92 @@
+/** Failures over HTTP: one shape on every path and status, even where no request could be read. */
+import { STATUS_CODES, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { type ErrorCode, GatewayError, toWireError } from "../core/errors.ts";
+import { hasBody } from "./body.ts";
+import type { Call, Result } from "./call.ts";
+
+export function toErrorResult(error: GatewayError): Result {
+  const retryAfter = error.retryAfterSeconds ?? (error.status === 429 || error.status === 503 ? 1 : undefined);
+  return {
+    status: error.status,
+    body: { error: toWireError(error) },
+    headers: {
+      ...(error.status === 401 && { "www-authenticate": "Bearer" }),
+      ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+      ...(error.code === "draining" && { connection: "close" }),
+    },
+  };
+}
+
+/** The rest of a refused body must not be read as the next request: its connection is closed, but not before its sender can see why. */
+export function closeUnread({ request, response }: Call): void {
+  if (request.complete || !hasBody(request)) return;
+  response.setHeader("connection", "close");
+  const { socket } = response;
+  // Node closes with this method once the answer is written.
+  if (socket !== null) socket.destroySoon = () => closeAfterReading(socket);
+}
+
+/** If the connection were closed at once, a client that still sends would get a reset and lose the answer. */
+function closeAfterReading(socket: Socket): void {
+  socket.end();
+  const overdue = setTimeout(() => socket.destroy(), lingerMs);
+  socket.once("close", () => clearTimeout(overdue));
+}
+
+const lingerMs = 2_000;
+
+/** Answers on the bare socket what is no HTTP request. Returns what was said, unless it was about a request that has its own end. */
+export function answerMalformed(
+  failure: Error & { code?: string },
+  socket: Socket,
+  id: string,
+): GatewayError | undefined {
+  // Node reports each chunk that it cannot parse: a client that was answered and still sends is waited for.
+  if (socket.writableEnded && failure.code !== "ECONNRESET") return undefined;
+  if (failure.code === "ECONNRESET" || !socket.writable) socket.destroy();
+  else if (socket.bytesRead === 0) closeUnused(socket);
+  else return answerBare(socketErrors[failure.code ?? ""] ?? malformed, socket, id);
+  return undefined;
+}
+
+/** Answers CONNECT in the same way: the client takes us for a proxy. */
+export function answerTunnel(socket: Socket, id: string): GatewayError | undefined {
+  // Nobody else handles its errors now.
+  socket.on("error", () => {});
+  const message = "The gateway is not a proxy, so it does not support CONNECT. Send the request itself.";
+  return answerBare(["malformed_http", message], socket, id);
+}
+
+/** A connection that asked for nothing. After a long tick, what it has sent meanwhile is read first. */
+function closeUnused(socket: Socket): void {
+  setImmediate(() => {
+    if (socket.bytesRead === 0) socket.destroy();
+  });
+}
+
+type Words = readonly [code: ErrorCode, message: string];
+
+function answerBare(words: Words, socket: Socket, id: string): GatewayError | undefined {
+  // No public property tells the answer that is in progress on a socket; Node's own handler looks here too.
+  const { _httpMessage: answer } = socket as { readonly _httpMessage?: ServerResponse | null };
+  // Inside an answer that has begun, it would be taken for the rest of it.
+  if (answer?.headersSent === true) {
+    socket.destroy();
+    return undefined;
+  }
+  const error = new GatewayError(...words);
+  const body = JSON.stringify({ error: toWireError(error) });
+  socket.write(
+    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\nx-request-id: ${id}\r\n\r\n${body}`,
+  );
+  closeAfterReading(socket);
+  return answer ? undefined : error;
+}
+
+const socketErrors: Readonly<Record<string, Words>> = {
+  HPE_HEADER_OVERFLOW: ["headers_too_large", "The request's headers are too large; the limit is 16 KiB."],
+  ERR_HTTP_REQUEST_TIMEOUT: ["request_timeout", "The request's headers did not arrive in 10 seconds."],
+};
+const malformed: Words = ["malformed_http", "This is not a well-formed HTTP request."];

@@ -1,0 +1,241 @@
+/** The log: one record a request with what an operator asks about it, and never what was said or a credential. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { begin, call, endpoints, hear, paths, startServer, tell, tellWell } from "../harness/client.ts";
+import {
+  gate,
+  type Gateway,
+  type Logged,
+  makeFolder,
+  openGateway,
+  operatorToken,
+  say,
+  shareGateway,
+  token,
+  usage,
+} from "../harness/house.ts";
+import { runProgram, toConfig, writeConfig } from "../harness/program.ts";
+import { until } from "../store/aid.ts";
+
+const open = shareGateway();
+
+type Fields = Logged["fields"];
+
+/** The records that are written from now on, as soon as there are so many; they come a moment after the answers. */
+function listen({ logged }: Gateway): (count: number, message?: string) => Promise<readonly Fields[]> {
+  const start = logged.length;
+  return async (count, message = "request") => {
+    const look = () => logged.slice(start).filter((line) => line.message === message);
+    await until(() => look().length >= count);
+    return look().map(({ fields }) => fields);
+  };
+}
+
+for (const on of endpoints) {
+  for (const stream of [false, true]) {
+    test(`${on}: ${stream ? "a streamed" : "a whole"} turn is one record: owner, model, tokens, status, history, times`, async () => {
+      const gateway = await open();
+      const records = listen(gateway);
+      gateway.model.script = [say("hi"), [{ type: "usage", usage: { ...usage, cachedTokens: 1 } }]];
+      const heard = await tellWell(gateway.address, {
+        on,
+        say: "a secret question",
+        stream,
+        more: { user: `${on} ${stream}` },
+      });
+      const [{ requestId, session, turnId, ms, firstMs, ...record } = {}, ...others] = await records(1);
+      assert.equal(others.length, 0);
+      const { method, path, status, owner, model, adapter, history, inputTokens, cachedTokens, outputTokens } = record;
+      assert.deepEqual(
+        { method, path, status, owner, model, adapter, history, inputTokens, cachedTokens, outputTokens },
+        {
+          method: "POST",
+          path: paths[on],
+          status: 200,
+          owner: "default",
+          model: "any",
+          adapter: "model",
+          history: "new",
+          inputTokens: 3,
+          cachedTokens: 1,
+          outputTokens: 2,
+        },
+      );
+      assert.deepEqual(
+        [requestId, session],
+        ["x-request-id", "x-portico-session"].map((name) => heard.headers.get(name)),
+      );
+      assert.equal(String(turnId).replace(/^\w+_/, ""), heard.id.replace(/^[a-z]+[-_]/, ""));
+      assert.ok(Number(firstMs) >= 0 && Number(firstMs) <= Number(ms));
+    });
+  }
+}
+
+test("what is said, credentials, hints and queries are never in the log", async () => {
+  const gateway = await open();
+  const records = listen(gateway);
+  const secret = "archaeopteryx";
+  gateway.model.script = [say(`answer ${secret}`)];
+  await tellWell(gateway.address, { on: "chat", say: secret, more: { user: secret, metadata: { secret } } });
+  await tell(gateway.address, { on: "chat", say: secret, token: `sk-${secret}` });
+  await call(gateway.address, "POST", "/v1/responses", { model: 5, input: secret });
+  await call(gateway.address, "GET", `/v1/models?api_key=${secret}`);
+  await records(4);
+  const text = JSON.stringify(gateway.logged);
+  for (const word of [secret, token, operatorToken]) assert.ok(!text.includes(word), word);
+});
+
+test("a refused request is a record with its status and code, and without a token it has the caller's address", async () => {
+  const gateway = await open();
+  const records = listen(gateway);
+  await tell(gateway.address, { on: "chat", say: "hi", token: "sk-wrong" });
+  await tell(gateway.address, { on: "chat", say: [] });
+  const [unknown, refused] = await records(2);
+  assert.deepEqual([unknown?.["status"], unknown?.["code"], unknown?.["owner"]], [401, "invalid_api_key", undefined]);
+  assert.equal(unknown?.["address"], "127.0.0.1");
+  assert.deepEqual([refused?.["status"], refused?.["owner"]], [400, "default"]);
+  assert.ok(typeof refused?.["code"] === "string");
+});
+
+test("a caller who leaves is a record of status 499", async () => {
+  const gateway = await open();
+  const records = listen(gateway);
+  gateway.model.script = async function* (_, signal) {
+    yield say("so far");
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  };
+  const response = await begin(gateway.address, { on: "chat", say: "hi", stream: true });
+  await hear(response, "so far");
+  response.destroy();
+  const [record] = await records(1);
+  assert.equal(record?.["code"], "client_closed");
+});
+
+test("a stream that fails after its start is a record with its code, and its cause is logged as an error", async () => {
+  const gateway = await open();
+  const records = listen(gateway);
+  const before = gateway.logged.length;
+  gateway.model.script = async function* () {
+    yield say("half");
+    throw new Error("the wire was cut");
+  };
+  const heard = await tell(gateway.address, { on: "responses", say: "hi", stream: true });
+  const [record] = await records(1);
+  assert.deepEqual([record?.["status"], typeof record?.["code"]], [200, "string"]);
+  const errors = gateway.logged.slice(before).filter(({ level }) => level === "error");
+  assert.equal(errors.length, 1);
+  assert.match(String((errors[0]!.fields["err"] as Error).stack), /the wire was cut/);
+  assert.equal(errors[0]!.fields["requestId"], heard.headers.get("x-request-id"));
+});
+
+test("a turn that goes on without its caller is a record of its own when it ends", async () => {
+  const gateway = await open();
+  const records = listen(gateway);
+  gateway.model.script = [say("hi"), [{ type: "usage", usage }]];
+  const { id } = await tellWell(gateway.address, { on: "responses", say: "hi", more: { background: true } });
+  const [record] = await records(1, "turn");
+  await records(1);
+  assert.deepEqual([record?.["turnId"], record?.["owner"], record?.["outputTokens"]], [id, "default", 2]);
+});
+
+test("probes of a healthy gateway are not logged", async () => {
+  const gateway = await open();
+  const records = listen(gateway);
+  for (const path of ["/healthz", "/readyz"]) assert.equal((await fetch(gateway.address + path)).status, 200);
+  await call(gateway.address, "GET", "/v1/models");
+  const logged = await records(1);
+  assert.deepEqual(
+    logged.map(({ path }) => path),
+    ["/v1/models"],
+  );
+});
+
+test("an authenticated call is logged with its caller's address, and with the id of what it deletes or exports", async () => {
+  const gateway = await open();
+  const { address } = gateway;
+  gateway.model.script = [say("hi")];
+  const { id, headers } = await tellWell(address, { on: "responses", say: "hi", more: { user: "ann" } });
+  const session = headers.get("x-portico-session");
+  const operator = { token: operatorToken };
+  for (const [method, path, named, own] of [
+    ["DELETE", `/v1/responses/${id}`, id, {}],
+    ["GET", `/operator/export?session=${session}`, session, operator],
+    ["DELETE", `/operator/sessions/${session}`, session, operator],
+  ] as const) {
+    const records = listen(gateway);
+    assert.equal((await call(address, method, path, undefined, own)).status, 200, path);
+    // What ended before may still write its own.
+    const record = (await records(1)).find((fields) => fields["method"] === method);
+    assert.equal(record?.["address"], "127.0.0.1", path);
+    assert.ok(JSON.stringify(record).includes(named!), path);
+  }
+});
+
+test("the id that a client gives its request is in the record", async () => {
+  const gateway = await open();
+  const records = listen(gateway);
+  gateway.model.script = [say("hi")];
+  await tellWell(gateway.address, { on: "chat", say: "hi", headers: { "x-client-request-id": "client-request-17" } });
+  assert.match(JSON.stringify(await records(1)), /client-request-17/);
+});
+
+for (const [status, wrong] of [
+  [401, "sk-wrong"],
+  [429, token],
+] as const) {
+  test(`a flood of refusals with ${status} does not flood the log`, async (context) => {
+    const limits = { requests_per_minute: 1, burst: 1 };
+    const gateway = await openGateway(context, { limits });
+    let last = 0;
+    for (let count = 0; count < 200; count += 1) {
+      last = (await call(gateway.address, "GET", "/v1/models", undefined, { token: wrong })).status;
+    }
+    assert.equal(last, 429);
+    await gateway.close();
+    const lines = gateway.logged.filter(({ message }) => message === "request").length;
+    assert.ok(lines > 0 && lines < 100, `${lines} lines for 200 requests`);
+  });
+}
+
+test("while turns cannot be answered the log is not flooded with one cause, and each request has its line", async (context) => {
+  const go = gate();
+  const gateway = await openGateway(context, { limits: { max_concurrent_turns: 1 } });
+  gateway.model.script = async function* () {
+    await go.opened;
+    yield say("on");
+  };
+  const running = tellWell(gateway.address, { on: "chat", say: "hi" });
+  await until(() => gateway.model.turns.length > 0);
+  const records = listen(gateway);
+  for (let count = 0; count < 20; count += 1) {
+    assert.equal((await tell(gateway.address, { on: "chat", say: "hi" })).status, 503);
+  }
+  for (const { code } of await records(20)) assert.equal(code, "overloaded");
+  assert.ok(gateway.logged.filter(({ level }) => level === "error").length <= 1);
+  go.open();
+  await running;
+});
+
+test("`log.level` drops what is below it: info has requests, error only failures, silent nothing", async (context) => {
+  const server = await startServer(context, { retries: 0 });
+  const { script } = server;
+  server.script = (received, response) =>
+    received.text.includes("break") ? void response.socket?.destroy() : script(received, response);
+  await Promise.all(
+    (["info", "error", "silent"] as const).map(async (level) => {
+      const folder = makeFolder(context);
+      const config = toConfig({ gateway: { adapters: server.adapters, log: { level } } });
+      const program = runProgram(context, folder, "start", "--config", writeConfig(folder, config));
+      const address = await program.address();
+      await tellWell(address, { on: "chat", say: "hi" });
+      assert.equal((await tell(address, { on: "chat", say: "break" })).status, 502);
+      const { stderr } = await program.stop();
+      const levels = stderr
+        .split("\n")
+        .filter((line) => line.startsWith("{"))
+        .map((line) => JSON.parse(line).level);
+      const wanted = { info: [30, 50], error: [50], silent: [] }[level];
+      assert.deepEqual([...new Set(levels)].toSorted(), wanted, stderr);
+    }),
+  );
+});
