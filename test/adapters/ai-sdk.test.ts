@@ -154,17 +154,6 @@ for (const name of ["anthropic", "google"] as const) {
   });
 }
 
-test("anthropic: thoughts that the provider hides go back beside the shown ones, each once", async () => {
-  const { answer, read, expected } = loops.anthropic;
-  const hidden = [...answer.slice(0, 2), anthropic.hide("hidden-xyz"), ...answer.slice(2)];
-  const first = await exchangeWell("anthropic", { more: { tools: [weather] } }, hidden);
-  const say = [{ type: "function_call_output", call_id: "toolu_1", output: "Sunny" }];
-  const more = { tools: [weather], previous_response_id: first.heard.id };
-  const second = await exchangeWell("anthropic", { say, more });
-  const [thought, ...rest] = expected;
-  assert.deepEqual(read(second.body), [thought, { type: "redacted_thinking", data: "hidden-xyz" }, ...rest]);
-});
-
 test("images in a tool's output follow it in a message of the user", async () => {
   const say = [
     user("Look."),

@@ -52,10 +52,7 @@ for (const { section, what, text, fields, answer } of rows) {
   });
 }
 
-test("the page of the echo adapter has its examples", () => {
-  assert.deepEqual([...new Set(rows.map(({ section }) => section))], ["What it says", "Tools", "Directives"]);
-  assert.ok(rows.length >= 20, `${rows.length} rows`);
-});
+assert.ok(rows.length >= 20, `${rows.length} rows`);
 
 test("ERROR fails with each code that the page lists, and with its status", async () => {
   const [, list = ""] = /^`ERROR` knows ([^;]+);/m.exec(page) ?? [];
@@ -136,7 +133,6 @@ const share = { type: "number", exclusiveMinimum: 0, maximum: 1 };
 const samples: readonly (readonly [what: string, schema: Schema])[] = [
   ["an object with every simple type", object(Object.fromEntries(simple))],
   ["an object in an object", object({ place, tags: object({ one: text }) })],
-  ["a list", object({ names: { type: "array", items: { type: "string" } } })],
   ["a list that may not be empty", object({ names: { type: "array", items: { type: "string" }, minItems: 2 } })],
   ["a list of objects", object({ places: { type: "array", items: place, minItems: 1, maxItems: 3 } })],
   ["an enum", object({ size: { type: "string", enum: ["small", "large"] }, kind: { const: "shirt" } })],

@@ -94,7 +94,7 @@ function createEcho(): Made {
 /** A shell that copies its input into one file, and its output out of another; a pipe tells when its group has ended. */
 function createCommand(folder: string): Made {
   const [lines, turn, pipe] = ["lines", "turn", "pipe"].map((name) => join(folder, name)) as [string, string, string];
-  const script = `cat >'${turn}'; if [ -p '${pipe}' ]; then exec 3>'${pipe}'; cat '${lines}'; sleep 60; else cat '${lines}'; fi`;
+  const script = `cat >'${turn}'; if [ -p '${pipe}' ]; then exec 3>'${pipe}'; echo asked >&3; cat '${lines}'; sleep 60; else cat '${lines}'; fi`;
   let watched: ReturnType<typeof makePipe> | undefined;
   mkdirSync(folder);
   return {
@@ -107,7 +107,7 @@ function createCommand(folder: string): Made {
       return hello;
     },
     shown: () => readFileSync(turn, "utf8"),
-    watch: () => ({ asked: watched!.opened, gone: watched!.ended }),
+    watch: () => ({ asked: watched!.written, gone: watched!.ended }),
   };
 }
 

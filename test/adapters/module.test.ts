@@ -16,7 +16,6 @@ const files = {
   "typed.ts": `interface Options { a: number }\nexport default (options: Options) => ${say};`,
   "typed.mts": `export default (options: object) => ${say};`,
   "function.mjs": `export default function make(options) { return ${say}; }`,
-  "common.cjs": `module.exports = (options) => ${say};`,
   "object.mjs": `const options = { a: 1 };\nexport default ${say};`,
   "beside.mts": `import { answer } from "./parts/word.ts";\nexport default (options) => answer(options);`,
 };

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { createReadStream } from "node:fs";
+import { constants, openSync } from "node:fs";
+import { Socket } from "node:net";
 import { after } from "node:test";
 import { call } from "../harness/client.ts";
 import { type Delta, openPortico, type Options, type Scope, toSettings } from "../harness/house.ts";
@@ -28,10 +29,12 @@ export function share<Value>(make: (scope: Scope) => Promise<Value>): () => Prom
 /** The reading end of a pipe: it ends when the last process that holds the other end has gone. */
 export function makePipe(path: string) {
   assert.equal(spawnSync("mkfifo", [path]).status, 0);
-  const stream = createReadStream(path, "utf8");
+  // Opened as a stream of a file, it would hold a thread until somebody writes, even beyond the end of this process.
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const stream = new Socket({ fd, readable: true, writable: false }).setEncoding("utf8").unref();
   let said = "";
-  stream.on("data", (piece) => (said += piece));
-  return { opened: once(stream, "open"), ended: once(stream, "end").then(() => said) };
+  stream.on("data", (piece) => (said += String(piece)));
+  return { written: once(stream, "data"), ended: once(stream, "end").then(() => said) };
 }
 
 /** The ids that `/v1/models` lists. */

@@ -70,7 +70,7 @@ export function readAnswer(wish: Wish, status: number, headers: Headers, raw: st
   if (status !== 200) return { ...heard, id: "", text: "", calls: [], error: JSON.parse(raw).error };
   if (wish.on === "chat") {
     if (wish.stream) {
-      const { message, rest, error } = gatherChunks(withoutComments(raw), wantsUsage(wish));
+      const { message, rest, error } = gatherChunks(bare(raw), wantsUsage(wish));
       return { ...heard, id: String(rest["id"]), text: message.content, calls: message.calls, error };
     }
     const completion = JSON.parse(raw) as WireCompletion;
@@ -78,7 +78,7 @@ export function readAnswer(wish: Wish, status: number, headers: Headers, raw: st
     const calls = (message?.tool_calls ?? []).map(toCall);
     return { ...heard, id: String(completion["id"]), text: message?.content ?? "", calls, error: undefined };
   }
-  const response = wish.stream ? checkStream(withoutComments(raw)).response : (JSON.parse(raw) as WireResponse);
+  const response = wish.stream ? checkStream(bare(raw)).response : (JSON.parse(raw) as WireResponse);
   const said = response.output.flatMap((item) => item.content ?? []).map((part) => String(part["text"] ?? ""));
   const called = response.output.filter((item) => item.type === "function_call");
   return {
@@ -99,10 +99,13 @@ function wantsUsage({ more }: Wish): boolean {
   return (more?.["stream_options"] as { readonly include_usage?: boolean } | undefined)?.include_usage === true;
 }
 
-/** A stream without its heartbeats and the ids by which it can be resumed. */
+/** A stream without its heartbeats. */
 export function withoutComments(raw: string): string {
-  return raw.replaceAll(/^: [^\n]*\n\n|^id: [^\n]*\n/gm, "");
+  return raw.replaceAll(/^: [^\n]*\n\n/gm, "");
 }
+
+/** What every stream has, also without the ids by which one can be resumed. */
+const bare = (raw: string) => withoutComments(raw).replaceAll(/^id: [^\n]*\n/gm, "");
 
 /** The data of a stream's events, in order, as text. */
 export function readEvents(raw: string): string[] {

@@ -1,6 +1,7 @@
 /** Messages and tools that chat completions refuses, each with the path of what is wrong. */
 import { shareGateway } from "../harness/house.ts";
-import { type Row, testRefusals } from "./refused.ts";
+import { test } from "node:test";
+import { type Row, toTests } from "./refused.ts";
 
 const one = (message: unknown) => ({ messages: [message] });
 const user = (content: unknown) => one({ role: "user", content });
@@ -82,5 +83,5 @@ const tools: readonly Row[] = [
 ];
 
 const open = shareGateway();
-testRefusals("chat", messages, open);
-testRefusals("chat", tools, open);
+for (const [name, run] of toTests("chat", messages, open)) test(name, run);
+for (const [name, run] of toTests("chat", tools, open)) test(name, run);

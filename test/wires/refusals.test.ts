@@ -1,7 +1,8 @@
 /** Settings that both endpoints have, with a type or a value that neither takes: 400, in OpenAI's own words. */
 import { endpoints } from "../harness/client.ts";
 import { shareGateway } from "../harness/house.ts";
-import { type Row, testRefusals } from "./refused.ts";
+import { test } from "node:test";
+import { type Row, toTests } from "./refused.ts";
 
 const open = shareGateway();
 const missing = "missing_required_parameter";
@@ -39,9 +40,9 @@ const rows: readonly Row[] = [
   [{ tool_choice: {} }, "tool_choice.type", missing],
 ];
 
-for (const on of endpoints) testRefusals(on, rows, open);
+for (const on of endpoints) for (const [name, run] of toTests(on, rows, open)) test(name, run);
 
-testRefusals(
+for (const [name, run] of toTests(
   "chat",
   [
     [{ max_tokens: 0 }, "max_tokens", "integer_below_min_value"],
@@ -74,9 +75,10 @@ testRefusals(
     [{ previous_response_id: "resp_1" }, "previous_response_id", "unsupported_parameter"],
   ],
   open,
-);
+))
+  test(name, run);
 
-testRefusals(
+for (const [name, run] of toTests(
   "responses",
   [
     [{ max_output_tokens: 15 }, "max_output_tokens", "integer_below_min_value", ">= 16"],
@@ -104,4 +106,5 @@ testRefusals(
     [{ conversation: {} }, "conversation.id", missing],
   ],
   open,
-);
+))
+  test(name, run);

@@ -1,6 +1,5 @@
 /** A table of wrong bodies, each refused before the model is asked, with the field and a code for programs. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { call, type Endpoint, paths } from "../harness/client.ts";
 import { shareGateway } from "../harness/house.ts";
 
@@ -9,9 +8,13 @@ export type Row = readonly [fields: Readonly<Record<string, unknown>>, param: st
 
 const right = { chat: { messages: [{ role: "user", content: "Hi" }] }, responses: { input: "Hi" } } as const;
 
-export function testRefusals(on: Endpoint, rows: readonly Row[], open = shareGateway()): void {
-  for (const [fields, param, code, word = param] of rows) {
-    test(`${on}: ${write(fields)} is refused with '${param}' and ${code}`, async () => {
+/** A test for each row: its name, and what it does. */
+export function toTests(on: Endpoint, rows: readonly Row[], open = shareGateway()) {
+  return rows.map(([fields, param, code, word = param]) => {
+    const name = `${on}: ${write(fields)} is refused with '${param}' and ${code}`;
+    return [name, run] as const;
+
+    async function run(): Promise<void> {
       const { address, model } = await open();
       const asked = model.turns.length;
       const { status, body, raw } = await call(address, "POST", paths[on], { model: "any", ...right[on], ...fields });
@@ -21,8 +24,8 @@ export function testRefusals(on: Endpoint, rows: readonly Row[], open = shareGat
       assert.deepEqual(error, { type: "invalid_request_error", param, code });
       assert.ok(message.includes(word), message);
       assert.equal(model.turns.length, asked, "the model is not asked");
-    });
-  }
+    }
+  });
 }
 
 /** The fields as they stand in a test's name: shortened, and with those that are absent. */

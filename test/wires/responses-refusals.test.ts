@@ -1,5 +1,6 @@
 /** Items and tools that the responses endpoint refuses, each with the path of what is wrong. */
-import { type Row, testRefusals } from "./refused.ts";
+import { test } from "node:test";
+import { type Row, toTests } from "./refused.ts";
 
 const one = (item: unknown) => ({ input: [item] });
 const user = (content: unknown) => one({ role: "user", content });
@@ -54,4 +55,4 @@ const rows: readonly Row[] = [
   [{ tool_choice: { type: "allowed_tools", tools: [tool] } }, "tool_choice", "invalid_value", "'f'"],
 ];
 
-testRefusals("responses", rows);
+for (const [name, run] of toTests("responses", rows)) test(name, run);
