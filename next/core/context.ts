@@ -19,10 +19,9 @@ export interface Shown {
 
 export function toContext(asked: Shown, history: History, place: Place, found: Found, path: readonly Step[]): Item[] {
   const { items, isNamed } = asked;
-  const known = withCalls(items, history, found);
-  if (!place.remembers) return pair(withReasoning(known, history, found), asked);
-  const fresh = place.from === 0 ? known : withCalls(items.slice(place.from), history, found);
+  if (!place.remembers) return pair(withReasoning(withCalls(items, history, found, []), history, found), asked);
   const told = path.flatMap(({ input, answer }) => [...input, ...answer]);
+  const fresh = withCalls(place.from === 0 ? items : items.slice(place.from), history, found, told);
   if (isNamed) return pair(withoutOldReasoning([...told, ...fresh]), asked);
   const own = items.filter(isInstruction);
   const inherited = own.length > 0 ? own : latestInstructions(path);
@@ -34,18 +33,28 @@ export function toContext(asked: Shown, history: History, place: Place, found: F
 export function toKept(items: readonly Item[], history: History, place: Place, found: Found): readonly Item[] {
   const { from } = place;
   const kept = from === 0 ? items : [...items.slice(0, from).filter(isInstruction), ...items.slice(from)];
-  return place.remembers ? kept : withCalls(kept, history, found);
+  return place.remembers ? kept : withCalls(kept, history, found, []);
 }
 
 function latestInstructions(path: readonly Step[]): readonly Item[] {
   return path.findLast(({ input }) => input.some(isInstruction))?.input.filter(isInstruction) ?? [];
 }
 
-/** A window may cut between a call and its output: the call comes back from its maker, for no model takes an output alone. */
-function withCalls(items: readonly Item[], { orphans }: History, { makers }: Found): readonly Item[] {
+/**
+ * A window may cut between a call and its output: the call comes back from its maker, for no model takes an output alone.
+ * `told` is what stands in front: a call that is there needs no second one.
+ */
+function withCalls(
+  items: readonly Item[],
+  { orphans }: History,
+  { makers }: Found,
+  told: readonly Item[],
+): readonly Item[] {
   if (orphans.size === 0 || makers.size === 0) return items;
+  const there = new Set(told.flatMap((item) => (item.type === "tool-call" ? [item.callId] : [])));
   return items.flatMap((item) => {
-    const call = item.type === "tool-output" && orphans.has(item) ? callOf(makers, item) : undefined;
+    if (item.type !== "tool-output" || !orphans.has(item) || there.has(item.callId)) return [item];
+    const call = callOf(makers, item);
     return call === undefined ? [item] : [call, item];
   });
 }
@@ -57,9 +66,9 @@ function callOf(makers: Found["makers"], { callId }: ToolOutput): ToolCall | und
 }
 
 /** Inside a tool loop the model needs its own reasoning again, which no chat client can carry: it stands before its call. */
-function withReasoning(items: readonly Item[], { wanted }: History, { makers }: Found): readonly Item[] {
+function withReasoning(items: readonly Item[], history: History, { makers }: Found): readonly Item[] {
   if (makers.size === 0) return items;
-  const running = new Set(wanted.map(({ callId }) => callId));
+  const running = new Set(history.running.map(({ callId }) => callId));
   const shown: Item[] = [];
   for (const [index, item] of items.entries()) {
     const maker = item.type === "tool-call" && running.has(item.callId) ? makers.get(item.callId) : undefined;

@@ -119,8 +119,11 @@ export function createGateway(ports: Ports): Gateway {
 
         // 6 word by word; 7 kept, durably
         const { answer, isLoose } = await hear(reply, key, listener, signal);
-        const ended = isKept && !isLoose ? await keep(answer) : answer;
-        if (isKept && isLoose && answer.items.length > 0) await keep(answer);
+        // What broke off moves no tip, so nobody has to wait for it; what was heard of it can still be named.
+        if (isLoose) place?.leave();
+        const hears = !isLoose || answer.items.length > 0;
+        const kept = isKept && hears ? await keep(answer) : answer;
+        const ended = isLoose ? answer : kept;
 
         // 8 the end is told
         if (ended.error?.code === "client_closed") throw ended.error;
@@ -145,7 +148,7 @@ export function createGateway(ports: Ports): Gateway {
               echo: ask.echo,
               leads: spot.leads && !isLoose,
               tip: found.session?.tip?.turn,
-              learns: spot.learns,
+              learns: spot.learns && !isLoose,
               isLoose,
             });
             return said;
@@ -239,7 +242,7 @@ export function createGateway(ports: Ports): Gateway {
       named: ask.previous === undefined ? undefined : keyOf(ask.previous),
       shown: isByHint ? history.shown : [],
       prefilled: isByHint ? history.prefilled : undefined,
-      calls: isByHint ? history.wanted.map(({ callId }) => callId) : [],
+      calls: isByHint ? wantedCalls(history) : [],
     };
   }
 
@@ -259,6 +262,16 @@ function toClaim(ask: Ask, { hint, shows }: Caller): Claim {
 }
 
 const isNamed = ({ name }: Claim): boolean => name === "turn" || name === "conversation";
+
+/** The calls whose makers are wanted: to hang a turn below them, to give a running loop its reasoning, an output its call. */
+function wantedCalls({ outputs, running, orphans }: History): readonly string[] {
+  if (outputs.length === 0 && running.length === 0 && orphans.size === 0) return none;
+  const wanted = new Set([...outputs, ...running].map(({ callId }) => callId));
+  for (const orphan of orphans) if (orphan.type === "tool-output") wanted.add(orphan.callId);
+  return [...wanted];
+}
+
+const none: readonly string[] = [];
 
 /** A root of its own, which leaves the tip to the turn that runs. */
 const apart = (place: Place): Place => ({ ...place, parent: undefined, leads: false });

@@ -20,10 +20,10 @@ export interface History {
   readonly prefilled: (() => string) | undefined;
   /** The first item behind the model's last answered word. */
   readonly fresh: number;
-  /** The last output among the fresh items: whose call it answers decides. */
-  readonly output: ToolOutput | undefined;
-  /** The outputs behind the last words of a person, which are those of the current tool loop; and of calls not shown. */
-  readonly wanted: readonly ToolOutput[];
+  /** The outputs among the fresh items; the last one decides whose call is answered. */
+  readonly outputs: readonly ToolOutput[];
+  /** The outputs behind the last words of a person: those of the tool loop that runs. */
+  readonly running: readonly ToolOutput[];
   /** Outputs, anywhere, whose call the request does not show. */
   readonly orphans: ReadonlySet<Item>;
   /** A person speaks behind this item. */
@@ -36,28 +36,26 @@ export function readHistory(items: readonly Item[], hash: Hash): History {
   const orphans = new Set<ToolOutput>();
   const chain = createChain("", hash);
   let lastWords = -1;
-  const outputs: ToolOutput[] = [];
+  const answered: (readonly [index: number, output: ToolOutput])[] = [];
   for (const [index, item] of items.entries()) {
     if (item.type === "tool-call") calls.add(item.callId);
     else if (item.type === "tool-output") {
-      outputs.push(item);
+      answered.push([index, item]);
       if (!calls.has(item.callId)) orphans.add(item);
     }
     const ended = chain.add(item);
     if (ended !== undefined) shown.push({ ...ended, behind: index });
-    if (item.type === "message" && item.role === "user") {
-      lastWords = index;
-      outputs.length = 0;
-    }
+    if (item.type === "message" && item.role === "user") lastWords = index;
   }
   shown.reverse();
   const fresh = shown[0]?.behind ?? 0;
+  const outputsFrom = (from: number) => answered.flatMap(([index, output]) => (index >= from ? [output] : []));
   return {
     shown,
     prefilled: chain.asked(),
     fresh,
-    output: items.findLast((item, index): item is ToolOutput => index >= fresh && item.type === "tool-output"),
-    wanted: orphans.size === 0 ? outputs : [...new Set([...outputs, ...orphans])],
+    outputs: outputsFrom(fresh),
+    running: outputsFrom(lastWords),
     orphans,
     speaksBehind: (index) => lastWords >= index,
   };

@@ -101,7 +101,8 @@ export function toPlace(claim: Claim, history: History, found: Found): Place {
       told: match.node.hasFollowers ? "forked" : "matched",
     };
   }
-  const { output, fresh } = history;
+  const { fresh } = history;
+  const output = history.outputs.at(-1);
   const maker = output && makers.get(output.callId)?.node;
   if (maker !== undefined && (maker.remembers || history.orphans.has(output as Item)))
     return { ...nowhere, parent: maker, remembers: true, from: fresh, leads: true, told: "continued" };

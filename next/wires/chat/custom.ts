@@ -31,59 +31,47 @@ export function toFunctionCall(call: ToolCall): ToolCall {
   return { ...call, kind: "function", arguments: JSON.stringify({ input: call.arguments }) };
 }
 
+type Say = (delta: Delta) => void;
+
 /**
- * Turns calls of such functions back into the tools' own. A text can be read only when its JSON is whole, so from the
- * first of them on all calls wait for what follows. Undefined: no function stands in for a tool.
+ * Says calls of such functions as the tools' own. A text can be read only when its JSON is whole, so from the first of
+ * them on all calls wait for the words or the finish that follow.
  */
-export function createRestorer(habits: Habits, turn: Turn | undefined): ((deltas: Delta[]) => void) | undefined {
+export function restoringCalls(habits: Habits, turn: Turn | undefined, say: Say): Say {
   const tools = habits.hasCustomTools ? undefined : turn?.settings.tools.filter(({ type }) => type === "custom");
-  if (tools === undefined || tools.length === 0) return undefined;
+  if (tools === undefined || tools.length === 0) return say;
   const names = new Set(tools.map(({ name }) => name));
   const written = new Map<number, string>();
   let held: Delta[] = [];
 
-  function hold(delta: Delta): boolean {
-    switch (delta.type) {
-      case "tool-call": {
-        const standsIn = delta.kind !== "custom" && names.has(delta.name);
-        if (standsIn) written.set(delta.index, "");
-        if (standsIn || held.length > 0) held.push(standsIn ? { ...delta, kind: "custom" } : delta);
-        return held.length > 0;
-      }
-      case "tool-arguments": {
-        const before = written.get(delta.index);
-        if (before !== undefined) written.set(delta.index, before + delta.text);
-        else if (held.length > 0) held.push(delta);
-        return held.length > 0;
-      }
-      case "tool-extra":
-        if (held.length > 0) held.push(delta);
-        return held.length > 0;
-      default:
-        return false;
-    }
-  }
-
-  function* release(): Generator<Delta> {
+  function release(): void {
     for (const delta of held) {
-      yield delta;
+      say(delta);
       const text = delta.type === "tool-call" ? written.get(delta.index) : undefined;
       if (delta.type === "tool-call" && text !== undefined)
-        yield { type: "tool-arguments", index: delta.index, text: readInput(text) };
+        say({ type: "tool-arguments", index: delta.index, text: readInput(text) });
     }
     held = [];
     written.clear();
   }
 
-  return (deltas) => {
-    const said = deltas.splice(0);
-    for (const delta of said) {
-      if (hold(delta)) continue;
-      for (const restored of release()) deltas.push(restored);
-      deltas.push(delta);
+  return (delta) => {
+    const before = delta.type === "tool-arguments" ? written.get(delta.index) : undefined;
+    if (delta.type === "tool-call" && delta.kind !== "custom" && names.has(delta.name)) {
+      written.set(delta.index, "");
+      held.push({ ...delta, kind: "custom" });
+    } else if (delta.type === "tool-arguments" && before !== undefined) {
+      written.set(delta.index, before + delta.text);
+    } else if (held.length > 0 && delta.type.startsWith("tool-")) {
+      held.push(delta);
+    } else {
+      if (enders.has(delta.type)) release();
+      say(delta);
     }
   };
 }
+
+const enders: ReadonlySet<Delta["type"]> = new Set(["text", "refusal", "reasoning", "finish"]);
 
 /** What does not fit the function is taken for the text itself. */
 function readInput(written: string): string {

@@ -3,7 +3,7 @@ import { GatewayError } from "../../core/errors.ts";
 import { readFunction } from "../common.ts";
 import { type Fields, invalid, isPresent, notAllowed, readObjects, requireName, toFields } from "../fields.ts";
 
-/** The caller gets calls in the same form. */
+/** The caller gets its call in the same form. */
 export function usesFunctions(body: Fields): boolean {
   return isPresent(body, "functions");
 }
@@ -11,10 +11,7 @@ export function usesFunctions(body: Fields): boolean {
 /** The body with tools instead, so that no model ever gets both. Such a caller takes one call at a time. */
 export function withTools(body: Fields): Fields {
   const functions = readObjects(body, "functions");
-  if (functions === undefined) {
-    if (isPresent(body, "function_call")) refuse("'function_call' is only allowed when 'functions' are specified.");
-    return body;
-  }
+  if (functions === undefined) return body;
   if (isPresent(body, "tools") || isPresent(body, "tool_choice")) {
     const message = "'functions' cannot be used together with 'tools' and 'tool_choice', which replace them.";
     throw new GatewayError("mutually_exclusive", message, { param: "functions" });
@@ -34,10 +31,6 @@ function readChoice(body: Fields, names: readonly string[]): unknown {
   if (choice === null) return null;
   if (typeof choice === "string") return words.includes(choice) ? choice : notAllowed("function_call", choice, words);
   const name = requireName(toFields(choice, "function_call"), "name");
-  if (!names.includes(name)) refuse(`no function named '${name}' was specified in the 'functions' parameter.`);
-  return { type: "function", function: { name } };
-}
-
-function refuse(why: string): never {
-  invalid("function_call", `Invalid value for 'function_call': ${why}`);
+  if (names.includes(name)) return { type: "function", function: { name } };
+  return invalid("function_call", `Invalid value for 'function_call': 'functions' has none named '${name}'.`);
 }

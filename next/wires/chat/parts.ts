@@ -1,6 +1,6 @@
 /** The content of a message, a string or parts, read and written. */
 import { GatewayError } from "../../core/errors.ts";
-import { type Content, type Extra, fieldsOf, type Part } from "../../core/item.ts";
+import { type Content, fieldsOf, type Part } from "../../core/item.ts";
 import {
   type Fields,
   missing,
@@ -24,7 +24,8 @@ export function requireContent(message: Fields): Content {
 
 function readPart(part: Fields): Part {
   const type = requireString(part, "type");
-  const extra = knownOf[type] && readExtra(part, knownOf[type], "chat");
+  const known = knownOf.get(type);
+  const extra = known && readExtra(part, known, "chat");
   switch (type) {
     case "text":
       return { type, text: requireString(part, "text"), extra };
@@ -49,12 +50,9 @@ function readPart(part: Fields): Part {
   }
 }
 
-/** Fields of a part that we have words for. */
-const knownOf: Readonly<Record<string, ReadonlySet<string> | undefined>> = Object.assign(
-  Object.create(null),
-  Object.fromEntries(
-    ["text", "refusal", "image_url", "input_audio", "file"].map((type) => [type, new Set(["type", type])]),
-  ),
+/** Fields of a part that we have words for, by its type. */
+const knownOf: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  ["text", "refusal", "image_url", "input_audio", "file"].map((type) => [type, new Set(["type", type])]),
 );
 
 /** One plain text is written as a string: some servers know no other form. */
@@ -67,7 +65,7 @@ export function writeContent(content: Content): string | unknown[] {
 }
 
 function writePart(part: Part): unknown {
-  const extra: Extra["fields"] | undefined = fieldsOf(part.extra, "chat");
+  const extra = fieldsOf(part.extra, "chat");
   switch (part.type) {
     case "text":
       return { ...extra, type: "text", text: part.text };

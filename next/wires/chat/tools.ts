@@ -34,18 +34,18 @@ function readTool(tool: Fields): Tool {
 
 type Chosen = Pick<Settings, "toolChoice" | "allowedTools">;
 
+/** Some clients wrap its words in an object. */
 export function readToolChoice(body: Fields, tools: readonly Tool[]): Chosen {
   const { tool_choice: choice = null } = body.values;
   if (choice === null) return {};
-  if (typeof choice === "string") return { toolChoice: toWord(choice, tools) };
-  const fields = toFields(choice, "tool_choice");
-  const type = requireString(fields, "type");
+  const fields = typeof choice === "string" ? undefined : toFields(choice, "tool_choice");
+  const type = fields === undefined ? String(choice) : requireString(fields, "type");
+  const word = words.find((known) => known === type);
+  if (word === "required" && tools.length === 0)
+    invalid("tool_choice", "'tool_choice' is 'required', but 'tools' has none to call.");
+  if (word !== undefined) return { toolChoice: { type: word } };
+  if (fields === undefined) return notAllowed("tool_choice", type, words);
   switch (type) {
-    // Some clients wrap the words.
-    case "auto":
-    case "none":
-    case "required":
-      return { toolChoice: toWord(type, tools) };
     case "function":
     case "custom":
       return { toolChoice: { type: "tool", name: requireKnown(type, requireObject(fields, type), keysOf(tools)) } };
@@ -58,20 +58,14 @@ export function readToolChoice(body: Fields, tools: readonly Tool[]): Chosen {
 
 const words = ["auto", "none", "required"] as const;
 
-function toWord(written: string, tools: readonly Tool[]): ToolChoice {
-  const word = words.find((known) => known === written) ?? notAllowed("tool_choice", written, words);
-  if (word !== "required" || tools.length > 0) return { type: word };
-  return invalid("tool_choice", "'tool_choice' is 'required', but 'tools' has none to call.");
-}
-
 function readAllowed(allowed: Fields, known: ReadonlySet<string>): Chosen {
+  const mode = readChoice(allowed, "mode", ["auto", "required"]) ?? "auto";
   const chosen = readObjects(allowed, "tools") ?? missing("tool_choice.allowed_tools.tools");
   const names = chosen.flatMap((tool) => {
     const type = requireString(tool, "type");
     // A tool that only this dialect knows has no name.
     return type === "function" || type === "custom" ? requireKnown(type, readObject(tool, type) ?? tool, known) : [];
   });
-  const mode = readChoice(allowed, "mode", ["auto", "required"]) ?? "auto";
   return { toolChoice: { type: mode }, allowedTools: [...new Set(names)] };
 }
 

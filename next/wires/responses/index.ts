@@ -1,0 +1,15 @@
+/** The responses dialect, in both directions. */
+import type { Back, Front } from "../wire.ts";
+import { createReader, readReply } from "./heard.ts";
+import { readRequest } from "./request.ts";
+import { writeRequest } from "./sent.ts";
+
+export const front = { readRequest } satisfies Front;
+export const back: Back = { path: "/responses", writeRequest, readReply, createReader };
+
+export { readCompactRequest, writeCompaction } from "./compaction.ts";
+export { readItems } from "./items.ts";
+export { toKeptId } from "./other.ts";
+export { checkConversationId } from "./request.ts";
+export { recall, type ResponsesVoice } from "./voice.ts";
+export { writeItem } from "./written.ts";

@@ -1,0 +1,118 @@
+/** Reads input items; those without a type are messages, as is usual, or references. */
+import type { Item, Role, ToolCall, ToolOutput } from "../../core/item.ts";
+import {
+  type Fields,
+  invalid,
+  isPresent,
+  missing,
+  pathOf,
+  readChoice,
+  readExtra,
+  readObjects,
+  readString,
+  requireName,
+  requireString,
+} from "../fields.ts";
+import type { Seal } from "../wire.ts";
+import { requireContent } from "./content.ts";
+import { readOther, toKeptId } from "./other.ts";
+import { readCompaction, readReasoning } from "./seal.ts";
+import { readBroughtTools, searchName } from "./tools.ts";
+
+/** Undefined: there is no such list. */
+export function readItems(fields: Fields, key: string, seal: Seal): readonly Item[] | undefined {
+  return readObjects(fields, key)?.map((item) => readItem(item, seal));
+}
+
+/** Items that only this dialect knows, such as hosted tool calls, are kept for an adapter that speaks it. */
+function readItem(item: Fields, seal: Seal): Item {
+  const type = readString(item, "type") ?? (isBareReference(item) ? "item_reference" : "message");
+  readString(item, "id");
+  readString(item, "status");
+  const read = readers.get(type);
+  if (read !== undefined) return read(item, seal);
+  requireName(item, "type");
+  return readOther(item.values);
+}
+
+/** A reference may lack its type: it has an id, and nothing that a message has. */
+function isBareReference(item: Fields): boolean {
+  return typeof item.values["id"] === "string" && !isPresent(item, "role") && !isPresent(item, "content");
+}
+
+const readers: ReadonlyMap<string, (item: Fields, seal: Seal) => Item> = new Map([
+  ["message", readMessage],
+  ["reasoning", readReasoning],
+  ["function_call", (item) => readCall(item, "function", "arguments")],
+  ["function_call_output", (item) => readOutput(item, "function")],
+  ["custom_tool_call", (item) => readCall(item, "custom", "input")],
+  ["custom_tool_call_output", (item) => readOutput(item, "custom")],
+  ["tool_search_call", readSearch],
+  ["tool_search_output", readFound],
+  ["additional_tools", (item) => ({ ...readOther(item.values), tools: readBroughtTools(item) })],
+  ["compaction", readCompaction],
+  ["compaction_trigger", refuseTrigger],
+  ["item_reference", (item) => ({ type: "reference", id: toKeptId(requireName(item, "id")) })],
+]);
+
+function refuseTrigger(item: Fields): never {
+  const why = "It must be the last item of a response's input.";
+  invalid(pathOf(item, "type"), `Invalid value: 'compaction_trigger'. ${why}`);
+}
+
+const roles: readonly Role[] = ["user", "assistant", "system", "developer"];
+
+function readMessage(item: Fields): Item {
+  const role = readChoice(item, "role", roles) ?? missing(pathOf(item, "role"));
+  readString(item, "phase");
+  const extra = readExtra(item, knownOfMessage, "responses");
+  return { type: "message", role, content: requireContent(item, "content"), extra };
+}
+
+function readCall(item: Fields, kind: "function" | "custom", written: "arguments" | "input"): ToolCall {
+  return {
+    type: "tool-call",
+    kind,
+    callId: requireName(item, "call_id"),
+    name: requireName(item, "name"),
+    group: readString(item, "namespace") || undefined,
+    arguments: requireString(item, written),
+    extra: readExtra(item, knownOfCall, "responses"),
+  };
+}
+
+function readOutput(item: Fields, kind: "function" | "custom"): ToolOutput {
+  const callId = requireName(item, "call_id");
+  const extra = readExtra(item, knownOfOutput, "responses");
+  return { type: "tool-output", kind, callId, output: requireContent(item, "output"), extra };
+}
+
+/** The caller's searches are calls like any other; those of a server are its own items. */
+function readSearch(item: Fields): Item {
+  const callId = callersId(item);
+  if (callId === undefined) return readOther(item.values);
+  const { arguments: written = {} } = item.values;
+  const text = typeof written === "string" ? written : JSON.stringify(written);
+  return { type: "tool-call", kind: "search", callId, name: searchName, arguments: text };
+}
+
+/** What was found is offered from here on, whoever searched. */
+function readFound(item: Fields): Item {
+  const callId = callersId(item);
+  const tools = readBroughtTools(item);
+  if (callId === undefined) return { ...readOther(item.values), tools };
+  const output = JSON.stringify(tools.map((tool) => tool.name ?? tool.type));
+  const extra = { dialect: "responses", fields: { tools: item.values["tools"] ?? [] } } as const;
+  return { type: "tool-output", kind: "search", callId, output, tools, extra };
+}
+
+/** The call id, unless a server searches. */
+function callersId(item: Fields): string | undefined {
+  return readString(item, "execution") === "server" ? undefined : readString(item, "call_id") || undefined;
+}
+
+/** Ids and statuses are left out: they belong to the answer that the item came from, and mean nothing to another server. */
+const knownOfMessage = new Set(["type", "id", "status", "role", "content"]);
+/** The official client adds `parsed_arguments` to the calls of an answer: nobody needs them. */
+const knownOfCall = new Set("type id status call_id name namespace arguments input parsed_arguments".split(" "));
+const knownOfOutput = new Set(["type", "id", "status", "call_id", "output"]);

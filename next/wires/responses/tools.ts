@@ -1,0 +1,112 @@
+/** Tools, read from a request, written for a server, and as a response object repeats them. */
+import type { Tell } from "../../core/adapter.ts";
+import type { Settings, Tool } from "../../core/turn.ts";
+import { readCustomTool, readFunction } from "../common.ts";
+import { type Fields, isObject, readBoolean, readObject, readObjects, readString, requireName } from "../fields.ts";
+import { listAt, objectAt, type Said } from "../json.ts";
+
+/** An unknown type is kept for an adapter that knows it. */
+export function readTools(fields: Fields): readonly Tool[] {
+  return (readObjects(fields, "tools") ?? []).map(readTool);
+}
+
+/** The tools that an item brings along; those without a type or a required name stay in it and are never offered. */
+export function readBroughtTools(item: Fields): readonly Tool[] {
+  const isNamed = (tool: Fields): boolean => Boolean(readString(tool, "name"));
+  const isTool = (tool: Fields, type = readString(tool, "type")): boolean =>
+    type !== undefined && type !== "" && (!namedTypes.has(type) || isNamed(tool));
+  return (readObjects(item, "tools") ?? []).filter((tool) => isTool(tool)).map(readTool);
+}
+
+const namedTypes: ReadonlySet<string> = new Set(["function", "custom", "namespace"]);
+
+function readTool(tool: Fields): Tool {
+  const type = requireName(tool, "type");
+  const extra = { dialect: "responses", fields: tool.values } as const;
+  const deferred = readBoolean(tool, "defer_loading") === true ? { deferred: true } : undefined;
+  switch (type) {
+    case "function":
+      return { ...readFunction(tool), ...deferred };
+    case "custom":
+      return { ...readCustomTool(tool), ...deferred };
+    case "namespace": {
+      const name = requireName(tool, "name");
+      const group = { name, description: readString(tool, "description"), tools: readInnerTools(tool) };
+      return { type: "other", name: `namespace ${name}`, group, extra };
+    }
+    case "tool_search": {
+      // A search that the server runs is its own.
+      if (readString(tool, "execution") !== "client") return { type: "other", extra };
+      const description = readString(tool, "description");
+      const parameters = readObject(tool, "parameters")?.values;
+      return { type: "other", search: { type: "function", name: searchName, description, parameters }, extra };
+    }
+    default: {
+      const label = readString(tool, "server_label");
+      return { type: "other", name: label === undefined ? undefined : `${type} ${label}`, extra };
+    }
+  }
+}
+
+/** The function that a model calls to search for tools where its wire has no such tool. */
+export const searchName = "tool_search";
+
+/** A group has the same tools as its fields, one for one. No model knows nested namespaces: an inner one stays as it is. */
+function readInnerTools(namespace: Fields): readonly Tool[] {
+  return (readObjects(namespace, "tools") ?? []).map((tool) =>
+    tool.values["type"] === "namespace"
+      ? { type: "other", extra: { dialect: "responses", fields: tool.values } }
+      : readTool(tool),
+  );
+}
+
+/** The tools as a response object repeats them: a function has all of its fields. */
+export function echoTools(fields: Fields): readonly object[] {
+  return (readObjects(fields, "tools") ?? []).map(({ values }) =>
+    values["type"] === "function"
+      ? Object.assign({ description: null, parameters: null, strict: null }, values)
+      : values,
+  );
+}
+
+/** A caller of this dialect has its tools passed on as it wrote them, unless some must not be called. */
+export function writeTools(settings: Settings, own: Said | undefined, tell: Tell): Said {
+  if (own !== undefined && settings.tools.length === (listAt(own, "tools")?.length ?? 0)) return {};
+  const tools = settings.tools.flatMap((tool) => writeTool(tool, tell) ?? []);
+  if (tools.length === 0) return { tools: undefined, tool_choice: undefined, parallel_tool_calls: undefined };
+  return { tools, tool_choice: writeChoice(settings), parallel_tool_calls: settings.parallelToolCalls };
+}
+
+/** On this wire a function is strict unless it says otherwise, and must have parameters. */
+function writeTool(tool: Tool, tell: Tell): Said | undefined {
+  switch (tool.type) {
+    case "function": {
+      const { type, name, description, parameters = noParameters, strict = false, deferred } = tool;
+      return { type, name, description, parameters, strict, defer_loading: deferred };
+    }
+    case "custom": {
+      const { type, name, description, format, deferred } = tool;
+      return { type, name, description, format: writeToolFormat(format), defer_loading: deferred };
+    }
+    case "other":
+      if (tool.extra.dialect === "responses") return tool.extra.fields;
+      tell({ type: "left-out", what: `tool ${tool.name ?? String(tool.extra.fields["type"])}` });
+      return undefined;
+  }
+}
+
+const noParameters = { type: "object", properties: {} };
+
+/** Chat nests a grammar one level deeper than this wire. */
+function writeToolFormat(format: unknown): unknown {
+  if (!isObject(format)) return undefined;
+  const { grammar: _, ...outer } = format;
+  return { ...outer, ...objectAt(format, "grammar") };
+}
+
+function writeChoice({ toolChoice: choice, tools }: Settings): unknown {
+  if (choice?.type === "other") return choice.extra.dialect === "responses" ? choice.extra.fields : undefined;
+  if (choice?.type !== "tool") return choice?.type;
+  const isCustom = tools.some((tool) => tool.type === "custom" && tool.name === choice.name);
+  return { type: isCustom ? "custom" : "function", name: choice.name };
+}
