@@ -37,7 +37,13 @@ const results: Result[] = [];
 async function run(tests: readonly string[]): Promise<void> {
   if (tests.length === 0) return;
   const timeout = `--test-timeout=${isLong ? 7_200_000 : 120_000}`;
-  const options = ["--import=./test/harness/compiled.ts", "--test", "--test-isolation=none", timeout];
+  const options = [
+    "--import=./test/harness/compiled.ts",
+    "--test",
+    "--test-isolation=none",
+    "--test-force-exit",
+    timeout,
+  ];
   const reporter = "--test-reporter=./test/harness/reporter.ts";
   const child = spawn(process.execPath, [...options, reporter, ...tests], {
     cwd: root,
