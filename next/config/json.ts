@@ -3,7 +3,7 @@ import type { ParseError } from "jsonc-parser";
 import { ConfigError, problem } from "./problem.ts";
 
 /** The text itself is never quoted: it may contain secrets. */
-export async function parseJson(text: string): Promise<unknown> {
+export async function parseJson(text: string, file: string): Promise<unknown> {
   const plain = text.replace(/^\uFEFF/, "");
   try {
     return JSON.parse(plain);

@@ -46,3 +46,8 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 export function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof Error && "code" in thrown ? String(thrown.code) : undefined;
 }
+
+/** Whoever is named in a URL is not shown. */
+export function hidePassword(text: string): string {
+  return text.replaceAll(/:\/\/[^/?#\s@]*@/g, "://***@");
+}

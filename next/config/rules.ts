@@ -1,111 +1,91 @@
-/** Rules between keys: tokens that exist once, adapters that are named rightly. */
+/** Rules between keys: tokens that are there and differ, adapters that are named rightly. */
 import { hash } from "node:crypto";
-import { isObject, formatPath, type Path, problem } from "./problem.ts";
-import { type Reading, wrong } from "./read.ts";
+import type { AdapterShape, FileShape } from "./config.ts";
+import { formatPath, type Path, problem, type Problem } from "./problem.ts";
+import type { Found } from "./read.ts";
 
-/** Of the whole file as it was read; what is wrong in itself was told already. */
-export function checkRules(file: unknown, reading: Reading): void {
-  checkTokens(file, reading);
-  checkNames(file, reading);
-  const namedLimits = entriesAt(file, tokensPath).map(([path]) => [...path, "limits"]);
-  for (const path of [["gateway", "http", "limits"], ...namedLimits]) {
-    if (at(file, [...path, "burst"]) === undefined || at(file, [...path, "requests_per_minute"]) !== undefined)
-      continue;
-    tell([...path, "burst"], "has no effect without `requests_per_minute` beside it", reading);
-  }
+/** Anything may be missing before all is right; where it is wrong, that was told. */
+export type Partly<Shape> = Shape extends readonly (infer Each)[]
+  ? readonly (Partly<Each> | undefined)[]
+  : Shape extends object
+    ? { readonly [Key in keyof Shape]?: Partly<Shape[Key]> | undefined }
+    : Shape;
+
+export function checkRules(file: Partly<FileShape>, { problems, shown }: Found): readonly Problem[] {
+  const isTold = (path: Path): boolean => problems.some((told) => told.path.startsWith(formatPath(path)));
+  return [
+    ...checkPresence(file, isTold),
+    ...findRepeated(file),
+    ...[...namesIn(file)].flatMap(([path, name, known]): readonly Problem[] => {
+      if (name === undefined || known.includes(name)) return [];
+      const found = JSON.stringify(shown.get(formatPath(path)) ?? name);
+      const allowed = known.join(", ") || "nothing, because there is no other adapter";
+      return [problem(path, `found ${found}; allowed: ${allowed}`)];
+    }),
+  ];
 }
 
-function tell(path: Path, message: string, { problems }: Reading): void {
-  problems.push(problem(path, message));
-}
-
-const tokensPath = ["gateway", "http", "tokens"];
-const unnamedPaths = [
-  ["gateway", "auth", "token"],
-  ["gateway", "http", "auth_token"],
-];
-
-function checkTokens(file: unknown, reading: Reading): void {
-  const named = entriesAt(file, tokensPath);
-  for (const [path, token] of named) {
-    const given = ["token", "sha256"].filter((key) => at(token, [key]) !== undefined);
-    if (!isObject(token) || given.length === 1) continue;
-    tell(
-      path,
-      `has ${given.length === 0 ? "neither" : "both"} of 'token' and 'sha256'; required: one of them`,
-      reading,
-    );
+function* checkPresence({ gateway }: Partly<FileShape>, isTold: (path: Path) => boolean): Generator<Problem> {
+  const tokens = gateway?.http?.tokens;
+  for (const [index, token] of (tokens ?? []).entries()) {
+    const path = ["gateway", "http", "tokens", index];
+    const given = [token?.token, token?.sha256].filter((each) => each !== undefined).length;
+    const found = given === 0 ? "neither" : "both";
+    if (given !== 1 && !isTold(path))
+      yield problem(path, `has ${found} of 'token' and 'sha256'; required: one of them`);
   }
-  if (named.length === 0 && [...unnamedPaths, tokensPath].every((path) => !isSet(at(file, path)))) {
+  const isWrong = tokens === undefined || isTold(["gateway", "http", "auth_token"]) || isTold(["gateway", "auth"]);
+  if (!isWrong && tokens.length === 0 && tokensOf({ gateway }).length === 0) {
     const remedy = "set gateway.http.auth_token, or gateway.auth.token (`portico init` writes one)";
-    tell(["gateway"], `no token is set, and one is always required; ${remedy}`, reading);
+    yield problem(["gateway"], `no token is set, and one is always required; ${remedy}`);
   }
+  const chosen = ["gateway", "default_adapter"];
+  const names = Object.keys(gateway?.adapters ?? {});
+  if (names.length > 1 && gateway?.default_adapter === undefined && !isTold(chosen)) {
+    yield problem(chosen, `missing; required with several adapters: ${names.join(", ")}`);
+  }
+}
+
+type Token = readonly [path: Path, value: string];
+
+function* findRepeated(file: Partly<FileShape>): Generator<Problem> {
+  const plain = tokensOf(file).map(([path, token]): Token => [path, hash("sha256", token)]);
+  const digests = (file.gateway?.http?.tokens ?? []).flatMap((token, index): readonly Token[] =>
+    token?.sha256 === undefined ? [] : [[["gateway", "http", "tokens", index], token.sha256.toLowerCase()]],
+  );
   const firsts = new Map<string, Path>();
-  for (const [path, digest] of digestsOf(file)) {
+  for (const [path, digest] of [...plain, ...digests]) {
     const first = firsts.get(digest);
     if (first === undefined) firsts.set(digest, path);
-    else tell(path, `the same token as ${formatPath(first)}; every token needs a value of its own`, reading);
+    else yield problem(path, `the same token as ${formatPath(first)}; every token needs a value of its own`);
   }
-}
-
-function isSet(value: unknown): boolean {
-  return value === wrong || typeof value === "string";
-}
-
-function digestsOf(file: unknown): readonly (readonly [Path, string])[] {
-  const digests = entriesAt(file, tokensPath).flatMap(([path, token]): (readonly [Path, string])[] => {
-    const digest = at(token, ["sha256"]);
-    return typeof digest === "string" ? [[[...path, "sha256"], digest.toLowerCase()]] : [];
-  });
-  return [...tokensOf(file).map(([path, token]) => [path, hash("sha256", token)] as const), ...digests];
 }
 
 /** Every token in plain text, with its path. */
-export function tokensOf(file: unknown): readonly (readonly [path: Path, token: string])[] {
-  const paths = [...unnamedPaths, ...entriesAt(file, tokensPath).map(([path]) => [...path, "token"])];
-  return paths.flatMap((path) => {
-    const token = at(file, path);
-    return typeof token === "string" ? [[path, token] as const] : [];
+export function tokensOf({ gateway }: Partly<FileShape>): readonly Token[] {
+  const named = (gateway?.http?.tokens ?? []).map((each, index) => {
+    return [["gateway", "http", "tokens", index, "token"], each?.token] as const;
   });
+  const unnamed = [
+    [["gateway", "auth", "token"], gateway?.auth?.token],
+    [["gateway", "http", "auth_token"], gateway?.http?.auth_token],
+  ] as const;
+  return [...unnamed, ...named].flatMap(([path, token]): readonly Token[] =>
+    token === undefined ? [] : [[path, token]],
+  );
 }
 
-/** Adapters that are named somewhere must be there. */
-function checkNames(file: unknown, reading: Reading): void {
-  const adapters = at(file, ["gateway", "adapters"]);
-  if (!isObject(adapters)) return;
-  const known = Object.keys(adapters);
-  const check = (path: Path, name: unknown, allowed: readonly string[]): void => {
-    if (typeof name !== "string" || allowed.includes(name)) return;
-    const found = reading.written.get(formatPath(path)) ?? name;
-    const others = allowed.length === 0 ? "nothing, because there is no other adapter" : allowed.join(", ");
-    tell(path, `found ${JSON.stringify(found)}; allowed: ${others}`, reading);
-  };
-  const chosen = ["gateway", "default_adapter"];
-  if (known.length > 1 && at(file, chosen) === undefined) {
-    tell(chosen, `missing; required with several adapters: ${known.join(", ")}`, reading);
+/** Where adapters are named, and those that may be named there. */
+function* namesIn({ gateway }: Partly<FileShape>): Generator<readonly [Path, string | undefined, readonly string[]]> {
+  if (gateway?.adapters === undefined) return;
+  const known = Object.keys(gateway.adapters);
+  yield [["gateway", "default_adapter"], gateway.default_adapter, known];
+  for (const [model, name] of Object.entries(gateway.models ?? {})) yield [["gateway", "models", model], name, known];
+  for (const [name, adapter] of Object.entries(gateway.adapters)) {
+    const others = known.filter((other) => other !== name);
+    const { fallback = [] } = (adapter ?? {}) as Partly<AdapterShape>;
+    for (const [index, other] of fallback.entries()) {
+      yield [["gateway", "adapters", name, "fallback", index], other, others];
+    }
   }
-  check(chosen, at(file, chosen), known);
-  for (const [path, name] of entriesAt(file, ["gateway", "models"])) check(path, name, known);
-  for (const adapter of known) {
-    const others = known.filter((name) => name !== adapter);
-    const fallback = entriesAt(file, ["gateway", "adapters", adapter, "fallback"]);
-    for (const [path, name] of fallback) check(path, name, others);
-  }
-}
-
-function entriesAt(file: unknown, path: Path): readonly (readonly [path: Path, value: unknown])[] {
-  const value = at(file, path);
-  if (Array.isArray(value)) return value.map((entry: unknown, index) => [[...path, index], entry] as const);
-  return isObject(value) ? Object.entries(value).map(([key, entry]) => [[...path, key], entry] as const) : [];
-}
-
-/** The value at a path; `wrong` where something on the way is. */
-function at(value: unknown, path: Path): unknown {
-  let inner = value;
-  for (const key of path) {
-    if (typeof inner !== "object" || inner === null || !Object.hasOwn(inner, key))
-      return inner === wrong ? wrong : undefined;
-    inner = (inner as Readonly<Record<string | number, unknown>>)[key];
-  }
-  return inner;
 }

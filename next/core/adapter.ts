@@ -17,6 +17,8 @@ export interface Reply {
   readonly first: readonly Delta[];
   /** The next batch; undefined: the answer is complete. The next is read only when this one is taken. */
   next(): Promise<readonly Delta[] | undefined>;
+  /** Called by whoever stops reading before the end. */
+  close?(): void;
 }
 
 export type Tell = (remark: Remark) => void;

@@ -221,6 +221,7 @@ export function createGateway(ports: Ports): Gateway {
         events = [];
       }
     } catch (thrown) {
+      reply.close?.();
       failure = signal.aborted ? callerLeft() : toGatewayError(thrown);
       if (failure.code === "internal_error") ports.report(thrown, key);
     }

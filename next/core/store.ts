@@ -1,4 +1,7 @@
-/** Turns at rest, as the story needs them: found by what a request shows, read as a path, kept in one piece. */
+/**
+ * Turns at rest, as the story needs them: found by what a request shows, read as a path, kept in one piece. Below that
+ * what nobody waits for: conversations, deletion, the operator's view, retention and the archive.
+ */
 import type { Step } from "./context.ts";
 import type { Marks, Shown } from "./history.ts";
 import type { Item } from "./item.ts";
@@ -62,9 +65,146 @@ export interface Store {
   find(query: Query): Promise<Finding>;
   /** Every turn from the root to here. */
   path(node: Node): Promise<readonly Step[]>;
-  /** Durable when it resolves. */
+  /** Durable when it resolves. Throws `not_found` if the session was deleted after the turn had begun. */
   commit(turn: Commit): Promise<void>;
 
   turn(owner: string, key: string): Promise<StoredTurn | undefined>;
+  /** Throws `store_unavailable` while nothing can be kept: then no model need be asked. */
+  checkKeeping(): void;
   close(): Promise<void>;
+}
+
+/** What callers name, change and delete. A `moment` is a key made now: turns with an earlier one bring nothing back. */
+export interface Conversations {
+  /** Deletes a response: its text is gone at once, and where others follow it an empty node holds the tree together. */
+  forget(owner: string, key: string): Promise<boolean>;
+  /** With what was said in it before. */
+  createConversation(owner: string, conversation: Conversation, first?: Commit): Promise<void>;
+  conversation(owner: string, id: string): Promise<Conversation | undefined>;
+  /** Replaces the metadata. */
+  describeConversation(owner: string, id: string, metadata: Metadata, now: number): Promise<boolean>;
+  /** Items that no model was asked about hang below the tip, wherever it stands by now. False: there is no such session. */
+  append(turn: Commit): Promise<boolean>;
+  deleteConversation(owner: string, id: string, moment: string, now: number): Promise<boolean>;
+  /** Undefined: there is no such conversation. Throws `not_found` if `after` names nothing in it. */
+  conversationItems(owner: string, id: string, wanted: ItemsWanted): Promise<Page<ListedItem> | undefined>;
+  /** The other items keep their ids. */
+  deleteConversationItem(owner: string, id: string, item: string): Promise<boolean>;
+}
+
+export interface Conversation {
+  readonly id: string;
+  readonly createdAt: number;
+  readonly metadata: Metadata;
+}
+
+export type Metadata = Readonly<Record<string, string>>;
+
+export interface Page<Entry> {
+  readonly entries: readonly Entry[];
+  readonly hasMore: boolean;
+}
+
+export interface ItemsWanted {
+  readonly order: "asc" | "desc";
+  /** The id of the last item of the page before; it may have been deleted since. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+export interface ListedItem {
+  readonly item: Item;
+  /** It was not broken off. */
+  readonly isWhole: boolean;
+}
+
+/** What is stored, of all owners. An `id` is a session's, or that of any turn in a hidden one, with whatever prefix. */
+export interface Operator {
+  /** Newest activity first. */
+  listSessions(wanted: SessionsWanted): Promise<Page<SessionSummary>>;
+  /** Hidden sessions, youngest first: each is named by the key of its first turn. */
+  listOutside(wanted: Omit<SessionsWanted, "hint">): Promise<Page<SessionSummary>>;
+  /** Throws `not_found`. */
+  readSession(id: string): Promise<SessionRecord>;
+  /** All turns of a session, those before others that follow them first. */
+  readTurns(session: SessionRecord): AsyncIterable<TurnRecord>;
+  /** Deletes a session, or a hidden turn with all that follows it. Throws `not_found`. */
+  erase(id: string, moment: string, now: number): Promise<Erased>;
+  /** Deletes all under a hint: of one owner, or of all. `owners` may have turns running, and nothing stored yet. */
+  eraseHint(wanted: HintWanted, moment: string, now: number): Promise<readonly Erased[]>;
+  /** Everything, or these sessions, as lines of an archive. */
+  exportLines(ids?: readonly string[]): AsyncIterable<string>;
+  /** All of an archive or nothing. Throws `invalid_value` with the line and the field that is wrong. */
+  importLines(bytes: AsyncIterable<Uint8Array>): Promise<Imported>;
+  /** Deletes what the rules no longer keep, in steps that hold up no turn for long. */
+  prune(rules: PruneRules, now: number): Promise<Pruned>;
+  /** Throws `store_unavailable` if nothing can be kept now. */
+  check(): Promise<void>;
+}
+
+export interface HintWanted {
+  readonly hint: string;
+  readonly owner?: string | undefined;
+  readonly owners?: readonly string[] | undefined;
+}
+
+export interface SessionsWanted {
+  readonly owner?: string | undefined;
+  readonly hint?: string | undefined;
+  /** The last one of the page before. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+export interface SessionSummary {
+  /** The session's id, or the key of a hidden one's first turn. */
+  readonly id: string;
+  readonly owner: string;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly turns: number;
+  /** What its caller said first, shortened; absent if that is long, or not text. */
+  readonly beginning?: string | undefined;
+}
+
+export interface SessionRecord {
+  readonly id: string;
+  readonly isHidden: boolean;
+  readonly owner: string;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly metadata: Metadata;
+  /** The key of the turn that a new one continues. */
+  readonly tip: string | undefined;
+}
+
+export interface TurnRecord extends StoredTurn {
+  readonly parent: string | undefined;
+}
+
+export interface Erased {
+  /** As it was named. */
+  readonly id: string;
+  readonly type: "session" | "thread";
+  readonly turns: number;
+}
+
+export interface Imported {
+  readonly sessions: number;
+  readonly turns: number;
+}
+
+export interface PruneRules {
+  /** Threads whose last turn began before this go, from their end back to where a younger one leaves them. */
+  readonly idleBefore?: number | undefined;
+  readonly maxTurnsPerThread?: number | undefined;
+  /** Of an owner with more, those idle longest go. */
+  readonly maxSessionsPerOwner?: number | undefined;
+  /** The turns that running turns continue: they stay, and so do their sessions. */
+  readonly inUse?: (() => Iterable<number>) | undefined;
+}
+
+export interface Pruned {
+  readonly sessions: number;
+  readonly turns: number;
 }

@@ -5,6 +5,8 @@ import { GatewayError, isErrorCode } from "../core/errors.ts";
 import { isInstruction, type Item } from "../core/item.ts";
 import type { Node } from "../core/place.ts";
 import type { Answer } from "../core/turn.ts";
+import { cold } from "./cold.ts";
+import type { Prepare } from "./prepared.ts";
 import { toNumber } from "./schema.ts";
 
 /** A turn as the writer gets it: plain values, in the order of its statement. */
@@ -71,25 +73,34 @@ export function toRow(commit: Commit): TurnRow {
 
 /** From this length on a text that may come again is kept beside the turn. */
 const longCharacters = 1_000;
-const mark = "\u0000";
+const mark = "\u0001";
 
-function shortText(text: string, texts: [string, string][]): string {
+export function shortText(text: string, texts: [string, string][]): string {
   if (text.length < longCharacters) return text;
   const digest = hash("sha1", text, "base64url");
   texts.push([digest, text]);
   return mark + digest;
 }
 
-function shorten(item: Item, texts: [string, string][]): Item {
+export function shorten(item: Item, texts: [string, string][]): Item {
   if (item.type !== "message" || !isInstruction(item) || typeof item.content !== "string") return item;
   return item.content.length < longCharacters ? item : { ...item, content: shortText(item.content, texts) };
 }
 
 /** What a read needs for texts that are kept beside the turn. */
-export type ReadText = (session: number, digest: string) => string;
+export type ReadText = (session: number, digest: string) => string | undefined;
+
+export function createReadText(prepare: Prepare): ReadText {
+  return (session, digest) => prepare(cold.text).get(session, digest)?.["text"] as string | undefined;
+}
+
+/** The digests of the texts that are kept beside a turn, by its own. */
+export function digestsIn(input: string, echo: string | null): readonly string[] {
+  const found = [...input.matchAll(/"\\u0001([\w-]{27})"/g)].map(([, digest = ""]) => digest);
+  return echo?.startsWith(mark) === true ? [...found, echo.slice(1)] : found;
+}
 
 export interface ReadTurn {
-  readonly n: number;
   readonly key: string;
   readonly session: number;
   readonly name: string;
@@ -110,12 +121,18 @@ export function toItems(text: string): readonly Item[] {
 
 /** What a caller sent has ids only once somebody asks for it: they are made of the turn's key and the item's number. */
 export function toInput(row: Pick<ReadTurn, "key" | "session" | "input">, read: ReadText): readonly Item[] {
-  const items = JSON.parse(row.input) as (Item | null)[];
-  return items.flatMap((item, index) => {
-    if (item === null) return [];
-    const whole = lengthen(item, (digest) => read(row.session, digest));
-    return [whole.type === "reference" ? whole : { ...whole, id: `${prefixes[item.type]}_${row.key}_i${index}` }];
+  return toPlaces(row, read).filter((item) => item !== null);
+}
+
+export function toPlaces(row: Pick<ReadTurn, "key" | "session" | "input">, read: ReadText): readonly (Item | null)[] {
+  return (JSON.parse(row.input) as (Item | null)[]).map((item, index) => {
+    if (item === null || item.type === "reference") return item;
+    return { ...lengthen(item, (digest) => read(row.session, digest)), id: inputId(item, row.key, index) };
   });
+}
+
+export function inputId({ type }: Item, key: string, index: number): string {
+  return `${prefixes[type]}_${key}_i${index}`;
 }
 
 const prefixes: Record<Item["type"], string> = {
@@ -128,14 +145,16 @@ const prefixes: Record<Item["type"], string> = {
   other: "item",
 };
 
-function lengthen(item: Item, read: (digest: string) => string): Item {
+export function lengthen(item: Item, read: (digest: string) => string | undefined): Item {
   if (item.type !== "message" || typeof item.content !== "string" || !item.content.startsWith(mark)) return item;
-  return { ...item, content: read(item.content.slice(1)) };
+  // A caller's own text may begin like that.
+  return { ...item, content: read(item.content.slice(1)) ?? item.content };
 }
 
 export function toTurn(row: ReadTurn, read: ReadText): StoredTurn {
-  const { key, session, name, kind, model, created: createdAt, echo } = row;
-  const { error, ...told } = JSON.parse(row.told) as Omit<Answer, "items" | "error"> & { readonly error?: Failure };
+  const { key, session, name, kind, model, created: createdAt } = row;
+  // Of what was deleted nothing is left to tell.
+  const { error, ...told } = JSON.parse(row.told || "{}") as Omit<Answer, "items" | "error"> & { readonly error?: Failure };
   return {
     key,
     session: `conv_${name}`,
@@ -145,8 +164,13 @@ export function toTurn(row: ReadTurn, read: ReadText): StoredTurn {
     input: toInput(row, read),
     answer: toItems(row.answer),
     told: error === undefined ? told : { ...told, error: toError(error) },
-    echo: echo === null ? undefined : echo.startsWith(mark) ? read(session, echo.slice(1)) : echo,
+    echo: toEcho(row, read),
   };
+}
+
+export function toEcho({ session, echo }: Pick<ReadTurn, "session" | "echo">, read: ReadText): string | undefined {
+  if (echo === null) return undefined;
+  return echo.startsWith(mark) ? read(session, echo.slice(1)) : echo;
 }
 
 interface Failure {

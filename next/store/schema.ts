@@ -1,11 +1,20 @@
 /**
  * Turns at rest. Everything stored is in a session; a turn that nobody names a session for has a hidden one. Keys are
  * small and grow with time, so that what is written together stands together: a session's is 52 bits of its name, a
- * turn's the first 52 bits of its public key, which are its moment. Deletions are written out (`deletions.ts`).
+ * turn's the first 52 bits of its public key, which are its moment. Nothing cascades: `deletions.ts` says what goes with what.
  */
 
 /** Of the layout below. A newer one is refused untouched. */
 export const layout = 1;
+
+/** Marks a file as ours: "Ptco" in ASCII. */
+export const applicationId = 0x5074636f;
+
+/** Of a new file: fewer pages are touched by a turn than with the usual 4 KB; what is deleted gives its space back. */
+export const beginning = ["page_size = 8192", "auto_vacuum = INCREMENTAL"];
+
+/** What is deleted is overwritten. */
+export const pragmas = ["journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "wal_autocheckpoint = 4000"];
 
 export const schema = `
 CREATE TABLE secret (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -61,6 +70,27 @@ CREATE TABLE text (
   text TEXT NOT NULL,
   PRIMARY KEY (session, digest)
 ) STRICT, WITHOUT ROWID;
+
+-- Which turns have it: with the last of them it goes.
+CREATE TABLE text_use (
+  session INTEGER NOT NULL,
+  digest TEXT NOT NULL,
+  turn INTEGER NOT NULL,
+  PRIMARY KEY (session, digest, turn)
+) STRICT, WITHOUT ROWID;
+
+-- Sessions that were deleted, for a day: a turn that had begun before that moment may not bring them back.
+CREATE TABLE erased (
+  id INTEGER PRIMARY KEY,
+  moment INTEGER NOT NULL,
+  at INTEGER NOT NULL
+) STRICT;
+
+-- The numbers of sessions that are gone, while turns of theirs are still to be removed.
+CREATE TABLE doomed (n INTEGER PRIMARY KEY) STRICT;
+
+-- How far the retention has come, and what a probing write leaves.
+CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
 /** The number that stands for a name or a key in the tables: 13 hexadecimal digits are exact as a number. */

@@ -44,8 +44,8 @@ export interface Back {
   readonly path: string;
   /** The body of a request upstream; what cannot be said in this dialect is told as left out. */
   writeRequest(turn: Turn, habits: Habits, tell: Tell): string;
-  readReply(text: string, habits: Habits): readonly Delta[];
-  createReader(habits: Habits): Reader;
+  readReply(text: string, habits: Habits, turn: Turn): readonly Delta[];
+  createReader(habits: Habits, turn: Turn): Reader;
 }
 
 /** Reads a stream as it comes. */

@@ -130,7 +130,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (status < 200) return;
     this.#status = status;
     this.#headers = headers;
-    this.#form = status > 299 ? "refusal" : formOf(this.#type());
+    this.#form = status > 299 ? "refusal" : formOf(typeOf(headers));
     if (this.#form === "refusal" || this.#form === "foreign") this.#watch.enter("start", startMs);
   }
 
@@ -207,7 +207,7 @@ class Exchange implements Dispatcher.DispatchHandler {
         case "refusal":
           throw toRefusal(this.#status, this.#headers, this.#start(), this.#reading.scrub);
         case "foreign":
-          throw toForeign(this.#type(), this.#start(), this.#reading.scrub);
+          throw toForeign(typeOf(this.#headers), this.#start(), this.#reading.scrub);
         case "events":
           return this.#closeEvents(failure);
         case "unknown":
@@ -253,7 +253,7 @@ class Exchange implements Dispatcher.DispatchHandler {
         this.#close(undefined);
         break;
       default:
-        this.#fail(toLateness(wait, limitMs, this.#client.address));
+        this.#close(toLateness(wait, limitMs, this.#client.address));
     }
     this.#cut();
   }
@@ -286,14 +286,14 @@ class Exchange implements Dispatcher.DispatchHandler {
     else this.#taker?.reject(failure);
   }
 
-  #type(): string {
-    const [type = ""] = headerOf(this.#headers, "content-type").split(";", 1);
-    return type.trim().toLowerCase();
-  }
-
   #start(): string {
     return join(this.#pieces).toString("utf8", 0, maxStartBytes);
   }
+}
+
+function typeOf(headers: Headers): string {
+  const [type = ""] = headerOf(headers, "content-type").split(";", 1);
+  return type.trim().toLowerCase();
 }
 
 function formOf(type: string): Form {

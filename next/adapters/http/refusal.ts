@@ -26,9 +26,10 @@ export function toForeign(type: string, body: string, scrub: Scrub): GatewayErro
 
 const maxCauseLength = 600;
 
-/** A header's value, or the first of several; without parameters. */
+/** A header's value, or the first of several. */
 export function headerOf(headers: Headers, name: string): string {
-  return [headers[name]].flat()[0] ?? "";
+  const value = headers[name] ?? "";
+  return typeof value === "string" ? value : (value[0] ?? "");
 }
 
 /** Whole seconds from now: of a number, a date, or the other header's milliseconds. */

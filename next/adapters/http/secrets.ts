@@ -43,6 +43,6 @@ export function scrubError(error: GatewayError, scrub: Scrub): GatewayError {
     retryAfterSeconds,
     isLasting,
     // The words alone: an error of a library may have raw bytes and headers among its fields.
-    cause: cause === undefined ? undefined : new Error(scrub(String(cause))),
+    ...(cause !== undefined && { cause: new Error(scrub(cause instanceof Error ? cause.message : String(cause))) }),
   });
 }

@@ -1,61 +1,108 @@
 /** Adapters as modules and embedding programs write them, `async *stream(turn, signal, tell)`, as the gateway asks them. */
-import type { Adapter, Reply, Tell } from "../../core/adapter.ts";
-import { GatewayError, isErrorCode } from "../../core/errors.ts";
+import type { Adapter, Remark, Tell } from "../../core/adapter.ts";
+import { GatewayError } from "../../core/errors.ts";
 import type { Delta } from "../../core/event.ts";
 import type { Dialect } from "../../core/item.ts";
 import type { Turn } from "../../core/turn.ts";
+import { isObject } from "../../wires/fields.ts";
+import { type Missed, openSource, type Source, type Timeouts } from "../waiting.ts";
+import { checkBatch, isCount, unfit } from "./check.ts";
+import { toFailure } from "./failure.ts";
 
 /** What a module exports, and a program passes in. */
 export interface GivenAdapter {
   stream(turn: Turn, signal: AbortSignal, tell?: Tell): AsyncIterable<readonly Delta[]>;
+  /** The wire dialects whose own tools and fields it passes on. */
   readonly speaks?: readonly Dialect[] | undefined;
+  /** How many tokens a model takes, question and answer together. */
   contextWindow?(model: string): number | undefined;
   countTokens?(turn: Turn, signal: AbortSignal): Promise<number | undefined>;
   models?(): Promise<readonly string[]>;
   close?(): Promise<void>;
 }
 
-export function toAdapter(given: GivenAdapter): Adapter {
+/** What it gets is its own, what it says is checked, what it throws is explained, and nobody depends on it to stop. */
+export function toAdapter(given: GivenAdapter, timeouts: Timeouts = {}) {
   return {
     speaks: given.speaks ?? [],
-    async open(turn, signal, tell) {
-      const batches = given.stream(turn, signal, tell)[Symbol.asyncIterator]();
-      const left = whenAborted(signal);
-      const next = async (): Promise<readonly Delta[] | undefined> => {
-        try {
-          const step = await Promise.race([batches.next(), left]);
-          return step.done === true ? undefined : step.value;
-        } catch (thrown) {
-          // It may still wait for something that never comes: its own cleaning up is not waited for.
-          batches.return?.().catch(() => {});
-          throw toFailure(thrown);
-        }
-      };
-      return { first: (await next()) ?? [], next } satisfies Reply;
+    open: (turn, signal, tell) =>
+      openSource((inner) => toSource(given, turn, inner, tell), turn, timeouts, signal, missed),
+    contextWindow(model: string): number | undefined {
+      const found = given.contextWindow?.(model) ?? undefined;
+      if (found === undefined || isCount(found)) return found;
+      throw unfit("is no number of tokens", found);
     },
-    ...(given.models && { models: () => given.models?.() ?? Promise.resolve([]) }),
-    ...(given.close && { close: async () => given.close?.() }),
+    async countTokens(turn: Turn, signal: AbortSignal): Promise<number | undefined> {
+      const found = await inTime(given.countTokens?.(copyOf(turn), signal), "count");
+      if (found === undefined || isCount(found)) return found;
+      throw unfit("is no number of tokens", found);
+    },
+    ...(given.models && {
+      async models(): Promise<readonly string[]> {
+        const found = (await inTime(given.models?.(), "list its models")) ?? [];
+        if (Array.isArray(found) && found.every((name) => typeof name === "string")) return found;
+        throw unfit("is no list of models", found);
+      },
+    }),
+    close: async () => void (await inTime(given.close?.(), "close")),
+  } satisfies Adapter & Omit<GivenAdapter, "stream">;
+}
+
+const missed: Missed = {
+  first_byte: "the adapter's own code said nothing",
+  idle: "the adapter's own code said nothing more",
+  total: "the adapter's own code did not finish its answer",
+};
+
+function toSource(given: GivenAdapter, turn: Turn, signal: AbortSignal, tell: Tell): Source {
+  let batches: AsyncIterator<unknown> | undefined;
+  return {
+    async next() {
+      try {
+        batches ??= iterate(given.stream(copyOf(turn), signal, (remark) => tell(checkRemark(remark))));
+        const step = await batches.next();
+        return step.done === true ? undefined : checkBatch(step.value);
+      } catch (thrown) {
+        throw toFailure(thrown);
+      }
+    },
+    drop: () => void batches?.return?.().catch(() => {}),
   };
 }
 
-function whenAborted(signal: AbortSignal): Promise<never> {
-  const left = new Promise<never>((_, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
-  left.catch(() => {});
-  return left;
+function iterate(stream: AsyncIterable<unknown>): AsyncIterator<unknown> {
+  if (typeof stream?.[Symbol.asyncIterator] === "function") return stream[Symbol.asyncIterator]();
+  throw unfit("is no async generator, as of async *stream(turn, signal)", stream);
 }
 
-/** An error with one of our codes is meant for the caller; anything else hides itself. */
-function toFailure(thrown: unknown): unknown {
-  if (thrown instanceof GatewayError) return thrown;
-  const { code, message, retryAfterSeconds } = thrown as {
-    code?: unknown;
-    message?: string;
-    retryAfterSeconds?: number;
-  };
-  if (isErrorCode(code)) return new GatewayError(code, message ?? "", { retryAfterSeconds, cause: thrown });
-  return new GatewayError("adapter_error", "The adapter behind this model failed. The gateway's log has the cause.", {
-    cause: thrown,
-  });
+function checkRemark(remark: Remark): Remark {
+  if (remark.type === "left-out" && typeof remark.what === "string") return remark;
+  if (remark.type === "changed" && typeof remark.what === "string" && typeof remark.to === "string") return remark;
+  throw unfit("is no remark", remark);
+}
+
+/** The original is the gateway's memory of the conversation. */
+function copyOf<Value>(value: Value): Value;
+function copyOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copyOf);
+  if (!isObject(value)) return value;
+  const copy: Record<string, unknown> = { ...value };
+  for (const name in copy) copy[name] = copyOf(copy[name]);
+  return copy;
+}
+
+/** Reloads, shutdowns and lists of models wait for it. */
+const patienceMs = 5_000;
+
+async function inTime<Value>(pending: Promise<Value> | undefined, what: string): Promise<Value | undefined> {
+  const late = Promise.withResolvers<never>();
+  const message = `Timed out: the adapter's own code did not ${what} within ${patienceMs / 1_000} s.`;
+  const timer = setTimeout(() => late.reject(new GatewayError("adapter_timeout", message)), patienceMs);
+  try {
+    return (await Promise.race([pending, late.promise])) ?? undefined;
+  } catch (thrown) {
+    throw toFailure(thrown);
+  } finally {
+    clearTimeout(timer);
+  }
 }

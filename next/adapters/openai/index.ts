@@ -5,6 +5,7 @@ import type { Delta } from "../../core/event.ts";
 import type { Dialect } from "../../core/item.ts";
 import type { Trace, Turn } from "../../core/turn.ts";
 import { back as chat } from "../../wires/chat/index.ts";
+import { isObject, parseObject } from "../../wires/fields.ts";
 import { back as responses } from "../../wires/responses/index.ts";
 import type { Back, Habits, Reader } from "../../wires/wire.ts";
 import { type Client, createClient } from "../http/client.ts";
@@ -109,15 +110,10 @@ async function readModels(client: Client, headers: string[], scrub: Scrub): Prom
 const modelsMs = 5_000;
 
 function toNames(text: string): readonly string[] {
-  let list: unknown;
-  try {
-    list = JSON.parse(text);
-  } catch {
-    throw noList();
-  }
-  const entries: unknown = Array.isArray(list) ? list : (list as { readonly data?: unknown } | null)?.data;
+  const list = parseObject(`{"list":${text}}`)?.["list"];
+  const entries = isObject(list) ? list["data"] : list;
   if (!Array.isArray(entries)) throw noList();
-  return entries.flatMap((entry: { readonly id?: unknown } | null) => (typeof entry?.id === "string" ? entry.id : []));
+  return entries.flatMap((entry: unknown) => (isObject(entry) && typeof entry["id"] === "string" ? entry["id"] : []));
 }
 
 function noList(): GatewayError {

@@ -2,11 +2,10 @@
 import { toWireError } from "../../core/errors.ts";
 import type { Event, ItemDelta } from "../../core/event.ts";
 import type { Heading } from "../../core/gateway.ts";
-import type { Extra, Item, ToolCall } from "../../core/item.ts";
+import { type Extra, fieldsOf, type Item, type ToolCall } from "../../core/item.ts";
 import type { Answer } from "../../core/turn.ts";
 import type { Voice } from "../wire.ts";
 import {
-  addedTo,
   betweenSections,
   toAnnotations,
   toCall,
@@ -41,10 +40,8 @@ function createSpeaker({ key, createdAt, model }: Heading, wants: Wants): (event
   let isIntroduced = false;
   let calls = 0;
   let call: CallFrame | undefined;
-  /** Which part of a message or section of a summary is being told, and how much text precedes it. */
-  let part = 0;
-  let partStart = 0;
-  let length = 0;
+  /** Of a summary. */
+  let section = 0;
 
   const chunk = (delta: string): string => (delta === "" ? "" : open + delta + close);
 
@@ -56,7 +53,7 @@ function createSpeaker({ key, createdAt, model }: Heading, wants: Wants): (event
   }
 
   function start(item: Item): string {
-    part = item.type === "reasoning" ? 0 : -1;
+    section = 0;
     if (item.type === "tool-call") return introduce(startCall(item));
     // What only another dialect has is not for callers of this one.
     return item.type === "message" || (item.type === "reasoning" && wants.reasoning) ? introduce("") : "";
@@ -83,8 +80,6 @@ function createSpeaker({ key, createdAt, model }: Heading, wants: Wants): (event
   function add(delta: ItemDelta): string {
     switch (delta.kind) {
       case "text": {
-        if (delta.part !== part) [part, partStart] = [delta.part, length];
-        length += delta.text.length;
         const text = textOpen + JSON.stringify(delta.text);
         if (delta.logprobs === undefined) return text + close;
         return `${text}},"logprobs":${JSON.stringify(toLogprobs(delta.logprobs))},"finish_reason":null${tail}`;
@@ -92,20 +87,20 @@ function createSpeaker({ key, createdAt, model }: Heading, wants: Wants): (event
       case "arguments":
         return addToCall("", delta.text);
       case "extra": {
-        const fields = fieldsIn("call", delta.extra);
+        const fields = fieldsIn(delta.extra);
         return fields === "" ? "" : addToCall(`${fields},`, "");
       }
       case "reasoning":
       case "summary": {
         if (!wants.reasoning) return "";
-        const isNext = delta.kind === "summary" && delta.part !== part;
-        if (isNext) part = delta.part;
+        const isNext = delta.kind === "summary" && delta.part !== section;
+        if (isNext) section = delta.part;
         return chunk(`"reasoning_content":${JSON.stringify(isNext ? betweenSections + delta.text : delta.text)}`);
       }
       case "refusal":
         return chunk(`"refusal":${JSON.stringify(delta.text)}`);
       case "annotation": {
-        const told = delta.annotation === undefined ? [] : toAnnotations(delta.annotation, partStart);
+        const told = toAnnotations(delta.annotation && [delta.annotation]);
         return told.length === 0 ? "" : chunk(`"annotations":${JSON.stringify(told)}`);
       }
     }
@@ -114,13 +109,10 @@ function createSpeaker({ key, createdAt, model }: Heading, wants: Wants): (event
   function end({ error, notes, usage, finish, extra }: Answer): string {
     if (error !== undefined) return `data: ${JSON.stringify({ error: toWireError(error) })}\n\n${done}`;
     // What served the answer is known at its end; readers that collect chunks keep the last value.
-    const served = { ...addedTo("completion", notes.extra), ...toServed(notes) };
+    const served = { ...fieldsOf(notes.extra, "chat"), usage: undefined, ...toServed(notes) };
     const last = head + JSON.stringify(served).slice(1, -1);
-    const reason = toFinishReason(finish, wants);
-    const said =
-      (isIntroduced ? "" : introduce("")) +
-      chunk(fieldsIn("message", extra)) +
-      `${last},"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"${reason}"${tail}`;
+    const reason = `{"index":0,"delta":{},"logprobs":null,"finish_reason":"${toFinishReason(finish, wants)}"`;
+    const said = `${introduce("")}${chunk(fieldsIn(extra))}${last},"choices":[${reason}${tail}`;
     if (!wants.usage || usage === undefined) return said + done;
     return `${said}${last},"choices":[],"usage":${JSON.stringify(toUsage(usage, notes))}}\n\n${done}`;
   }
@@ -132,7 +124,7 @@ function createSpeaker({ key, createdAt, model }: Heading, wants: Wants): (event
       case "item-start":
         return start(event.item);
       case "item-end":
-        return event.item.type === "reasoning" && wants.reasoning ? chunk(fieldsIn("message", event.item.extra)) : "";
+        return event.item.type === "reasoning" && wants.reasoning ? chunk(fieldsIn(event.item.extra)) : "";
       case "turn-end":
         return end(event.answer);
       case "turn-queued":
@@ -151,7 +143,7 @@ function createSpeaker({ key, createdAt, model }: Heading, wants: Wants): (event
 const done = "data: [DONE]\n\n";
 
 /** What this dialect adds to something, as JSON without braces. */
-function fieldsIn(place: Parameters<typeof addedTo>[0], extra: Extra | undefined): string {
-  const added = addedTo(place, extra);
-  return added === undefined ? "" : JSON.stringify(added).slice(1, -1);
+function fieldsIn(extra: Extra | undefined): string {
+  const fields = fieldsOf(extra, "chat");
+  return fields === undefined ? "" : JSON.stringify(fields).slice(1, -1);
 }

@@ -1,8 +1,8 @@
 /** Writes an answer as one chat completion, and the words that chunks have in common with it. */
 import type { Heading } from "../../core/gateway.ts";
-import { type Annotation, type Extra, fieldsOf, gather, type Item, type ToolCall } from "../../core/item.ts";
+import { type Annotation, type Extra, fieldsOf, gather, type ToolCall } from "../../core/item.ts";
 import type { Answer, Finish, Notes, Usage } from "../../core/turn.ts";
-import { isObject, readOthers } from "../fields.ts";
+import { isObject } from "../fields.ts";
 import type { Said } from "../json.ts";
 import { readLogprobs } from "./reported.ts";
 
@@ -20,7 +20,7 @@ export function writeCompletion({ key, createdAt, model }: Heading, answer: Answ
   const { message, logprobs } = toMessage(answer, wants);
   const finish_reason = toFinishReason(answer.finish, wants);
   return JSON.stringify({
-    ...addedTo("completion", notes.extra),
+    ...fieldsOf(notes.extra, "chat"),
     id: `chatcmpl-${key}`,
     object: "chat.completion",
     created: Math.floor(createdAt / 1000),
@@ -51,14 +51,14 @@ function toMessage({ items, extra }: Answer, wants: Wants) {
       if (part.type === "refusal") refusal += part.text;
       if (part.type !== "text") continue;
       for (const entry of part.logprobs ?? []) logprobs.push(entry);
-      for (const annotation of part.annotations ?? []) annotations.push(...toAnnotations(annotation, text.length));
+      for (const annotation of toAnnotations(part.annotations)) annotations.push(annotation);
       text += part.text;
     }
   }
   const [first] = calls;
   const message = {
-    ...addedTo("message", signature),
-    ...addedTo("message", extra),
+    ...fieldsOf(signature, "chat"),
+    ...fieldsOf(extra, "chat"),
     role: "assistant",
     content: text === "" && (first !== undefined || refusal !== "") ? null : text,
     refusal: refusal || null,
@@ -73,7 +73,7 @@ function toMessage({ items, extra }: Answer, wants: Wants) {
 
 /** A call in the form before tools. */
 export function toFunctionCall({ name, arguments: written, extra }: ToolCall): Said {
-  return { ...addedTo("call", extra), name, arguments: written };
+  return { ...fieldsOf(extra, "chat"), name, arguments: written };
 }
 
 export function toCall({ kind, callId: id, name, arguments: written, extra }: ToolCall): Said {
@@ -81,34 +81,19 @@ export function toCall({ kind, callId: id, name, arguments: written, extra }: To
     kind === "custom"
       ? { type: "custom", custom: { name, input: written } }
       : { type: "function", function: { name, arguments: written } };
-  return { ...addedTo("call", extra), id, ...called };
+  return { ...fieldsOf(extra, "chat"), id, ...called };
 }
 
-/** A note on a text, whose part begins so far behind the message's own. Clients refuse a whole answer for other types. */
-export function toAnnotations({ type, fields }: Annotation, offset: number): readonly Said[] {
-  if (type !== "url_citation") return [];
-  const { start_index, end_index, title, url } = fields;
-  const place = (index: unknown) => (typeof index === "number" ? index + offset : index);
-  return [{ type, url_citation: { start_index: place(start_index), end_index: place(end_index), title, url } }];
+/** Clients that validate refuse a whole answer for a note of another type. */
+export function toAnnotations(told: readonly Annotation[] = []): readonly Said[] {
+  return told.flatMap(({ type, fields: { start_index, end_index, title, url } }) =>
+    type === "url_citation" ? { type, url_citation: { start_index, end_index, title, url } } : [],
+  );
 }
 
 export function toLogprobs(reported: readonly unknown[]): Said {
   return { content: readLogprobs(reported) ?? [], refusal: null };
 }
-
-/** What this dialect adds to something, except in the fields that we write there. */
-export function addedTo(place: keyof typeof ourFields, extra: Extra | undefined): Said | undefined {
-  const fields = fieldsOf(extra, "chat");
-  return fields && readOthers({ values: fields, key: "" }, ourFields[place]);
-}
-
-const words = (text: string): ReadonlySet<string> => new Set(text.split(" "));
-
-const ourFields = {
-  completion: words("id object created model choices usage service_tier system_fingerprint error"),
-  message: words("role content refusal annotations reasoning_content tool_calls function_call"),
-  call: words("index id type function custom name arguments"),
-} as const;
 
 /** Between the sections of a summary. */
 export const betweenSections = "\n\n";
@@ -124,7 +109,7 @@ export function toServed({ serviceTier = "", fingerprint }: Notes): Said {
 }
 
 /** Typed clients refuse a whole answer for a tier that only another server has. */
-const tiers = words("auto default flex scale priority fast");
+const tiers = new Set(["auto", "default", "flex", "scale", "priority", "fast"]);
 
 /** The tokens, and what else its server said of them, such as their cost. */
 export function toUsage(usage: Usage, { extra }: Notes): Said {

@@ -1,6 +1,5 @@
 /** Reads `messages` into items: a message with several things in it becomes several items, in order. */
-import { GatewayError } from "../../core/errors.ts";
-import type { Content, Item, Part, ToolCall } from "../../core/item.ts";
+import type { Content, Extra, Item, Part, ToolCall } from "../../core/item.ts";
 import {
   type Fields,
   invalid,
@@ -8,14 +7,15 @@ import {
   missing,
   pathOf,
   readChoice,
+  readContent as readParts,
   readExtra,
   readObject,
   readObjects,
   readString,
   requireName,
   requireObject,
+  requireString,
 } from "../fields.ts";
-import { readContent, requireContent } from "./parts.ts";
 
 export function readMessages(body: Fields): readonly Item[] {
   const hint = isPresent(body, "input") ? " A request with 'input' goes to /v1/responses." : "";
@@ -24,109 +24,112 @@ export function readMessages(body: Fields): readonly Item[] {
     const why = "Expected an array with minimum length 1, but got an empty array instead.";
     invalid("messages", `Invalid 'messages': empty array. ${why}`, "empty_array");
   }
-  const reading: Reading = { items: [], byId: new Map(), byName: new Map(), nameless: 0 };
+  const reading: Reading = { items: [], calls: new Map() };
   for (const message of messages) readMessage(message, reading);
   return reading.items;
 }
 
 interface Reading {
   readonly items: Item[];
-  /** The newest call of each id, and of each function: the form before tools has no ids. */
-  readonly byId: Map<string, ToolCall>;
-  readonly byName: Map<string, ToolCall>;
-  /** How many calls came without an id. */
-  nameless: number;
+  /** The newest call of each id, and of each function's name: the form before tools has no ids. */
+  readonly calls: Map<string, ToolCall>;
 }
 
 const roles = ["system", "developer", "user", "assistant", "tool", "function"] as const;
 
 function readMessage(message: Fields, reading: Reading): void {
   const role = readChoice(message, "role", roles) ?? missing(pathOf(message, "role"));
-  switch (role) {
-    case "assistant":
-      return readAssistant(message, reading);
-    case "tool":
-      return readOutput(message, reading);
-    case "function":
-      return readFunctionOutput(message, reading);
-    default: {
-      const extra = readExtra(message, knownOfMessage, "chat");
-      reading.items.push({ type: "message", role, content: requireContent(message), name: readName(message), extra });
-    }
-  }
+  if (role === "assistant") return readAssistant(message, reading);
+  if (role === "tool" || role === "function") return readOutput(message, role, reading);
+  const content = readContent(message) ?? missing(pathOf(message, "content"));
+  const extra = readExtra(message, knownOfMessage, "chat");
+  reading.items.push({ type: "message", role, content, name: readString(message, "name") || undefined, extra });
 }
 
 function readAssistant(message: Fields, reading: Reading): void {
   const content = withRefusal(readContent(message) ?? "", readString(message, "refusal"));
-  const alone = readObject(message, "function_call");
-  const calls = readObjects(message, "tool_calls")?.map(readCall) ?? [];
-  if (alone !== undefined) calls.unshift(readFunctionCall(alone, reading));
-  const name = readName(message);
+  const calls = readCalls(message, reading);
+  const name = readString(message, "name") || undefined;
   const extra = readExtra(message, knownOfMessage, "chat");
   if (calls.length === 0 || content.length > 0 || name !== undefined || extra !== undefined)
     reading.items.push({ type: "message", role: "assistant", content, name, extra });
   for (const call of calls) {
     reading.items.push(call);
-    reading.byId.set(call.callId, call);
-    reading.byName.set(call.name, call);
+    reading.calls.set(`tool ${call.callId}`, call).set(`function ${call.name}`, call);
   }
 }
 
 function withRefusal(content: Content, refusal: string | undefined): Content {
   if (refusal === undefined || refusal === "") return content;
-  const refused: Part = { type: "refusal", text: refusal };
-  if (typeof content !== "string") return [...content, refused];
-  return content === "" ? [refused] : [{ type: "text", text: content }, refused];
+  const said: readonly Part[] = typeof content === "string" ? [{ type: "text", text: content }] : content;
+  return [...(content === "" ? [] : said), { type: "refusal", text: refusal }];
 }
 
-function readCall(call: Fields): ToolCall {
-  const callId = requireName(call, "id");
-  const extra = readExtra(call, knownOfCall, "chat");
-  const custom = readObject(call, "custom");
-  const kind = custom === undefined ? "function" : "custom";
-  const called = custom ?? requireObject(call, "function");
-  const written = readString(called, custom === undefined ? "arguments" : "input") ?? "";
+/** One without an id gets its place, so that a history that is sent again has the same ids. */
+function readCalls(message: Fields, { items }: Reading): readonly ToolCall[] {
+  const calls = (readObjects(message, "tool_calls") ?? []).map((call) => {
+    const custom = readObject(call, "custom");
+    const called = custom ?? requireObject(call, "function");
+    const kind = custom === undefined ? "function" : "custom";
+    return readCall(requireName(call, "id"), kind, called, readExtra(call, knownOfCall, "chat"));
+  });
+  const alone = readObject(message, "function_call");
+  return alone === undefined ? calls : [readCall(`call_function_${items.length}`, "function", alone), ...calls];
+}
+
+function readCall(callId: string, kind: ToolCall["kind"], called: Fields, extra?: Extra): ToolCall {
+  const written = readString(called, kind === "custom" ? "input" : "arguments") ?? "";
   return { type: "tool-call", kind, callId, name: requireName(called, "name"), arguments: written, extra };
 }
 
-/** Numbered by its place, so that a history that is sent again has the same ids. */
-function readFunctionCall(call: Fields, reading: Reading): ToolCall {
-  const callId = `call_function_${reading.nameless++}`;
-  const written = readString(call, "arguments") ?? "";
-  const extra = readExtra(call, knownOfFunctionCall, "chat");
-  return { type: "tool-call", kind: "function", callId, name: requireName(call, "name"), arguments: written, extra };
+/** It does not say what kind of tool it is from; the call does. */
+function readOutput(message: Fields, role: "tool" | "function", { items, calls }: Reading): void {
+  const id = requireName(message, role === "tool" ? "tool_call_id" : "name");
+  const { kind = "function", callId = id } = calls.get(`${role} ${id}`) ?? {};
+  const output = readContent(message) ?? (role === "function" ? "" : missing(pathOf(message, "content")));
+  const extra = readExtra(message, role === "tool" ? knownOfOutput : knownOfMessage, "chat");
+  items.push({ type: "tool-output", kind, callId, output, extra });
 }
 
-/** An output does not say what kind of tool it is from; the call does. */
-function readOutput(message: Fields, { items, byId }: Reading): void {
-  const callId = requireName(message, "tool_call_id");
-  const kind = byId.get(callId)?.kind ?? "function";
-  const extra = readExtra(message, knownOfOutput, "chat");
-  items.push({ type: "tool-output", kind, callId, output: requireContent(message), extra });
+function readContent(message: Fields): Content | undefined {
+  return readParts(message, "content", "a string or an array of content parts", readPart);
 }
 
-function readFunctionOutput(message: Fields, { items, byName }: Reading): void {
-  const name = requireName(message, "name");
-  const call = byName.get(name);
-  if (call === undefined) {
-    const why = `No call to the function '${name}' precedes this message. Also send the assistant message with its 'function_call', or use 'tools'.`;
-    throw new GatewayError("tool_call_mismatch", why, { param: pathOf(message) });
+function readPart(part: Fields): Part {
+  const type = requireString(part, "type");
+  const known = knownOfPart.get(type);
+  const extra = known && readExtra(part, known, "chat");
+  switch (type) {
+    case "text":
+      return { type, text: requireString(part, "text"), extra };
+    case "refusal":
+      return { type, text: requireString(part, "refusal"), extra };
+    case "image_url": {
+      const image = requireObject(part, "image_url");
+      return { type: "image", url: requireName(image, "url"), detail: readString(image, "detail"), extra };
+    }
+    case "input_audio": {
+      const audio = requireObject(part, "input_audio");
+      return { type: "audio", data: requireName(audio, "data"), format: requireName(audio, "format"), extra };
+    }
+    case "file": {
+      const file = requireObject(part, "file");
+      const [fileId, data] = [readString(file, "file_id"), readString(file, "file_data")];
+      if (fileId === undefined && data === undefined) missing(pathOf(file, "file_id"));
+      return { type, fileId, data, name: readString(file, "filename"), extra };
+    }
+    default:
+      return { type: "other", extra: { dialect: "chat", fields: part.values } };
   }
-  const extra = readExtra(message, knownOfMessage, "chat");
-  const { kind, callId } = call;
-  items.push({ type: "tool-output", kind, callId, output: readContent(message) ?? "", extra });
 }
 
-function readName(message: Fields): string | undefined {
-  return readString(message, "name") || undefined;
-}
+const words = (text: string): ReadonlySet<string> => new Set(text.split(" "));
 
-const knownOfCall = new Set(["id", "type", "function", "custom", "index"]);
-const knownOfFunctionCall = new Set(["name", "arguments"]);
+const knownOfPart: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  ["text", "refusal", "image_url", "input_audio", "file"].map((type) => [type, new Set(["type", type])]),
+);
+const knownOfCall = words("id type function custom index");
 /** Here the name is the tool's, which we do not model. */
-const knownOfOutput = new Set(["role", "content", "tool_call_id"]);
-const knownOfMessage = new Set([
-  ...["role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id"],
-  // Fields of our own answers, and what the official client adds to them: nobody needs these.
-  ...["annotations", "parsed"],
-]);
+const knownOfOutput = words("role content tool_call_id");
+/** The last two are of our own answers, or what the official client adds to them: nobody needs these. */
+const knownOfMessage = words("role content name refusal tool_calls function_call tool_call_id annotations parsed");

@@ -1,22 +1,16 @@
 /** A model's reasoning on this wire: where servers have it in a message, and in which fields they sign it. */
 import { isObject } from "../fields.ts";
-import { listAt, objectAt, type Said, textAt } from "../json.ts";
-
-/** What a message says, or a piece of it. */
-interface Spoken {
-  readonly thought: string;
-  readonly text: string;
-}
+import { listAt, type Said, textAt } from "../json.ts";
 
 /** Tells reasoning from the answer: servers have it in a field of its own, in parts of the content, or in tags. */
-export function createThoughtReader(): (message: Said) => Spoken {
+export function createThoughtReader() {
   let isInTags = false;
-  return (message) => {
-    const { content } = message;
+  return (message: Said): { readonly thought: string; readonly text: string } => {
+    const { content, reasoning_content, reasoning, reasoning_text } = message;
     const parts = Array.isArray(content) ? content.filter(isObject) : undefined;
     const text = typeof content === "string" ? content : (parts?.map(textOf).join("") ?? "");
-    const told = thoughtIn(message) ?? parts?.map(thoughtOf).join("");
-    if (told !== undefined) return { thought: told, text };
+    const told = reasoning_content || reasoning || reasoning_text || parts?.map(thoughtOf).join("");
+    if (typeof told === "string") return { thought: told, text };
     // Of pieces in tags only those with thoughts are marked; the closing tag comes with the answer.
     const isMarked = isThought(message);
     if (!isMarked && !isInTags) return { thought: "", text };
@@ -30,15 +24,10 @@ export function createThoughtReader(): (message: Said) => Spoken {
 
 const closing = "</thought>";
 
-/** In whichever field a server has it. */
-function thoughtIn(message: Said): string | undefined {
-  return textAt(message, "reasoning_content") ?? textAt(message, "reasoning") ?? textAt(message, "reasoning_text");
-}
-
 /** Its content is marked as a thought. */
-export function isThought(message: Said): boolean {
-  const marks = objectAt(message, "extra_content");
-  return marks !== undefined && Object.values(marks).some((mark) => isObject(mark) && mark["thought"] === true);
+function isThought(message: Said): boolean {
+  const { extra_content: marks } = message;
+  return isObject(marks) && Object.values(marks).some((mark) => isObject(mark) && mark["thought"] === true);
 }
 
 const textOf = (part: Said): string => textAt(part, "text") ?? "";

@@ -1,52 +1,42 @@
 /** Reads a chat completions answer into deltas, whole or as a stream, in the dialects that servers have of it. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Delta } from "../../core/event.ts";
-import type { Extra } from "../../core/item.ts";
 import type { Finish, Turn } from "../../core/turn.ts";
+import { restoringCalls } from "../custom-tools.ts";
 import { isObject, readOthers } from "../fields.ts";
-import { listAt, objectAt, parseSaid, type Said, textAt } from "../json.ts";
+import { parseSaid, type Said } from "../json.ts";
 import { errorIn, upstreamError } from "../upstream-error.ts";
 import type { Habits, Reader } from "../wire.ts";
 import { createCallReader } from "./calls.ts";
-import { restoringCalls } from "./custom.ts";
-import { createThoughtReader, isSigning, isThought, joinFields } from "./reasoning.ts";
+import { createThoughtReader, isSigning, joinFields } from "./reasoning.ts";
 import { readCitation, readLogprobs, readUsage } from "./reported.ts";
 
+/** A chunk and a whole answer differ only in the key of the message. */
 export function readReply(text: string, habits: Habits, turn?: Turn): readonly Delta[] {
   const deltas: Delta[] = [];
-  const answer = createAnswerReader("message", habits, turn);
-  answer.accept(parseSaid(text), deltas);
-  answer.end(deltas);
+  const reader = createReader(habits, turn);
+  reader.read(text, deltas);
+  reader.read(done, deltas);
   return deltas;
 }
 
-export function createReader(habits: Habits, turn?: Turn): Reader {
-  const answer = createAnswerReader("delta", habits, turn);
-  return {
-    read(data, deltas) {
-      if (data.length < 20 && data.trim() === "[DONE]") answer.end(deltas);
-      else answer.accept(parseSaid(data), deltas);
-    },
-    get isFinished() {
-      return answer.isFinished();
-    },
-  };
-}
+const done = "[DONE]";
 
-/** A chunk and a whole answer differ only in the key of the message. */
-function createAnswerReader(key: "delta" | "message", habits: Habits, turn: Turn | undefined) {
+export function createReader(habits: Habits, turn?: Turn): Reader {
   let deltas: Delta[] = [];
-  const tell = restoringCalls(habits, turn, (delta) => void deltas.push(delta));
+  const standIns = habits.hasCustomTools ? [] : (turn?.settings.tools ?? []);
+  const tell = restoringCalls(standIns, (delta) => void deltas.push(delta));
   const calls = createCallReader(say);
   const readThoughts = createThoughtReader();
   let [hasMessage, hasSaid, isFinished] = [false, false, false];
   let textLength = 0;
   /** Notes that precede their text wait for it. */
-  let annotations: unknown[] = [];
+  let notes: unknown[] = [];
   /** What signs the reasoning and was not told yet: a piece comes with every word, but they belong together. */
   let signed: Record<string, unknown> | undefined;
-  /** What servers repeat with every chunk is told at the end. */
-  let notes: { fingerprint?: string; serviceTier?: string; extra?: Extra } | undefined;
+  let fingerprint: string | undefined;
+  let serviceTier: string | undefined;
+  /** Fields that we do not know; some servers repeat them with every chunk, so they are told at the end. */
   let added: Record<string, unknown> | undefined;
 
   function say(delta: Delta): void {
@@ -69,93 +59,90 @@ function createAnswerReader(key: "delta" | "message", habits: Habits, turn: Turn
   function settle(): void {
     calls.end();
     tellSigned();
-    if (added !== undefined) (notes ??= {}).extra = { ...ofChat, fields: added };
-    if (notes !== undefined) tell({ type: "notes", notes });
-    notes = added = undefined;
+    const extra = added && { ...ofChat, fields: added };
+    tell({ type: "notes", notes: { fingerprint, serviceTier, ...(extra && { extra }) } });
+    added = undefined;
   }
 
-  function acceptMessage(message: Said, choice: Said): void {
+  // Fields are looked up by their own names: by a variable each costs ten times as much.
+  function acceptMessage(message: Said, { logprobs, message: whole }: Said): void {
+    const { annotations, refusal, tool_calls: made, function_call: alone } = message;
     hasMessage = true;
     const { thought, text } = readThoughts(message);
     if (thought !== "") say({ type: "reasoning", text: thought });
-    for (const field in message) if (!knownOfMessage.has(field)) acceptField(field, message[field], message);
+    for (const field in message) if (!knownOfMessage.has(field)) acceptField(field, message[field]);
     if (text !== "") {
-      const logprobs = objectAt(choice, "logprobs");
-      say({ type: "text", text, logprobs: logprobs && readLogprobs(listAt(logprobs, "content")) });
+      say({ type: "text", text, logprobs: isObject(logprobs) ? readLogprobs(logprobs["content"]) : undefined });
       textLength += text.length;
     }
-    acceptAnnotations(message);
-    const refusal = textAt(message, "refusal");
-    if (refusal !== undefined) say({ type: "refusal", text: refusal });
+    if (Array.isArray(annotations)) for (const entry of annotations) notes.push(entry);
+    if (textLength > 0 && notes.length > 0) tellNotes();
+    if (typeof refusal === "string" && refusal !== "") say({ type: "refusal", text: refusal });
     // In a whole message each entry is its own call, whatever its index or id.
-    const isWhole = message === choice["message"];
-    for (const [at, call] of (listAt(message, "tool_calls") ?? []).entries())
-      calls.accept(call, isWhole ? at : undefined);
-    const alone = objectAt(message, "function_call");
-    if (alone !== undefined) calls.accept({ function: alone });
+    if (Array.isArray(made))
+      for (const [at, call] of made.entries()) calls.accept(call, message === whole ? at : undefined);
+    if (isObject(alone)) calls.accept({ function: alone });
   }
 
-  /** Fields that we do not know are no words. */
-  function acceptField(field: string, value: unknown, message: Said): void {
-    if (value === null || (Array.isArray(value) && value.length === 0)) return;
-    if (isSigning(field, value)) joinFields((signed ??= {}), { [field]: value });
-    else if (field !== "extra_content" || !isThought(message))
-      tell({ type: "message-extra", extra: { ...ofChat, fields: { [field]: value } } });
-  }
-
-  function acceptAnnotations(message: Said): void {
-    for (const entry of listAt(message, "annotations") ?? []) annotations.push(entry);
-    if (textLength === 0 || annotations.length === 0) return;
-    for (const entry of annotations) {
+  function tellNotes(): void {
+    for (const entry of notes) {
       const annotation = readCitation(entry, textLength);
       if (annotation !== undefined) say({ type: "annotation", annotation });
     }
-    annotations = [];
+    notes = [];
+  }
+
+  /** Fields that we do not know are no words. */
+  function acceptField(field: string, value: unknown): void {
+    if (value === null || (Array.isArray(value) && value.length === 0)) return;
+    if (isSigning(field, value)) joinFields((signed ??= {}), { [field]: value });
+    else if (field !== "extra_content")
+      tell({ type: "message-extra", extra: { ...ofChat, fields: { [field]: value } } });
   }
 
   function acceptChoice(choice: Said): void {
+    const { delta, message, finish_reason: reason } = choice;
     // Some servers stream an answer that they have whole under the key of a whole one.
-    const message = objectAt(choice, key) ?? (hasMessage ? undefined : objectAt(choice, "message"));
-    if (message !== undefined) acceptMessage(message, choice);
+    const said = isObject(delta) ? delta : hasMessage ? undefined : message;
+    if (isObject(said)) acceptMessage(said, choice);
     const error = errorIn(choice);
     if (error !== undefined) throw upstreamError(error);
-    const reason = textAt(choice, "finish_reason");
-    if (reason !== undefined) finish(toFinish(reason));
+    if (typeof reason === "string" && reason !== "") finish(toFinish(reason));
   }
 
-  function acceptRest(body: Said, usage: Said | undefined): void {
-    const [fingerprint, serviceTier] = [textAt(body, "system_fingerprint"), textAt(body, "service_tier")];
-    if (fingerprint !== undefined) (notes ??= {}).fingerprint = fingerprint;
-    if (serviceTier !== undefined) (notes ??= {}).serviceTier = serviceTier;
+  function accept(body: Said): void {
+    const error = errorIn(body);
+    if (error !== undefined) throw upstreamError(error);
+    const { choices, system_fingerprint, service_tier } = body;
+    if (typeof system_fingerprint === "string") fingerprint = system_fingerprint;
+    if (typeof service_tier === "string") serviceTier = service_tier;
     for (const field in body) if (!knownOfBody.has(field) && body[field] !== null) (added ??= {})[field] = body[field];
-    if (usage === undefined) return;
+    let { usage } = body;
+    for (const [at, choice] of Array.isArray(choices) ? choices.entries() : []) {
+      if (!isObject(choice) || (choice["index"] ?? at) !== 0) continue;
+      acceptChoice(choice);
+      usage ??= choice["usage"];
+    }
+    if (!isObject(usage)) return;
     const others = readOthers({ values: usage, key: "" }, knownOfUsage);
     if (others !== undefined) (added ??= {})["usage"] = others;
     tell({ type: "usage", usage: readUsage(usage) });
   }
 
   return {
-    accept(body: Said, into: Delta[]): void {
+    read(data, into) {
       deltas = into;
-      const error = errorIn(body);
-      if (error !== undefined) throw upstreamError(error);
-      let usage = objectAt(body, "usage");
-      for (const [at, choice] of (listAt(body, "choices") ?? []).entries()) {
-        if (!isObject(choice) || (choice["index"] ?? at) !== 0) continue;
-        acceptChoice(choice);
-        usage ??= objectAt(choice, "usage");
+      const isEnd = data.length < 20 && data.trim() === done;
+      if (!isEnd) accept(parseSaid(data));
+      else if (!isFinished) {
+        if (!hasSaid) throw new GatewayError("adapter_protocol", "The upstream's answer has no message.");
+        finish("stop");
       }
-      acceptRest(body, usage);
       if (isFinished) settle();
     },
-    end(into: Delta[]): void {
-      deltas = into;
-      const isAnswer = key === "message" ? hasMessage : hasSaid || isFinished;
-      if (!isAnswer) throw new GatewayError("adapter_protocol", "The upstream's answer has no message.");
-      if (!isFinished) finish("stop");
-      settle();
+    get isFinished() {
+      return isFinished;
     },
-    isFinished: () => isFinished,
   };
 }
 

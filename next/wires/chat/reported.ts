@@ -22,14 +22,15 @@ export function readUsage(usage: Said): Usage {
 }
 
 /** Every entry with every field of the wire; without servers' own forms, which no client could read. */
-export function readLogprobs(entries: readonly unknown[] | undefined): readonly Said[] | undefined {
-  const read = entries?.flatMap((entry): Said[] => {
+export function readLogprobs(entries: unknown): readonly Said[] | undefined {
+  if (!Array.isArray(entries)) return undefined;
+  const read = entries.flatMap((entry: unknown): Said[] => {
     const said = readToken(entry);
     if (said === undefined) return [];
     const others = isObject(entry) ? (listAt(entry, "top_logprobs") ?? []) : [];
     return [{ ...said, top_logprobs: others.flatMap((other) => readToken(other) ?? []) }];
   });
-  return read?.length === 0 ? undefined : read;
+  return read.length === 0 ? undefined : read;
 }
 
 function readToken(entry: unknown): Said | undefined {

@@ -1,6 +1,7 @@
 /** Writes items as chat messages in their real roles: what the assistant said and then called is one message. */
-import type { Tell } from "../../core/adapter.ts";
+import { GatewayError } from "../../core/errors.ts";
 import {
+  type Content,
   type Extra,
   fieldsOf,
   type Message,
@@ -10,11 +11,10 @@ import {
   type ToolOutput,
 } from "../../core/item.ts";
 import type { Turn } from "../../core/turn.ts";
+import { toFunctionCall } from "../custom-tools.ts";
 import type { Said } from "../json.ts";
 import type { Habits } from "../wire.ts";
 import { toCall } from "./completion.ts";
-import { toFunctionCall } from "./custom.ts";
-import { writeContent } from "./parts.ts";
 import { joinFields } from "./reasoning.ts";
 
 interface AssistantMessage {
@@ -24,7 +24,7 @@ interface AssistantMessage {
   reasoning_content?: string;
 }
 
-export function writeMessages({ items, settings }: Turn, habits: Habits, tell: Tell): unknown[] {
+export function writeMessages({ items, settings }: Turn, habits: Habits): unknown[] {
   const messages: unknown[] = [];
   // Every server knows `system`; OpenAI's treat it as `developer`.
   const developerRole = habits.developerRole ?? (settings.native?.dialect === "chat" ? "developer" : "system");
@@ -69,7 +69,8 @@ export function writeMessages({ items, settings }: Turn, habits: Habits, tell: T
 
   function call(made: ToolCall): void {
     const message = open ?? openAssistant(null);
-    (message.tool_calls ??= []).push(writeCall(made, habits));
+    const isOwn = habits.hasCustomTools || made.kind !== "custom";
+    (message.tool_calls ??= []).push(toCall(isOwn ? made : toFunctionCall(made)));
     // A message without text that only carries its caller's fields.
     if (message.content === "") message.content = null;
     addThoughts(message);
@@ -77,12 +78,12 @@ export function writeMessages({ items, settings }: Turn, habits: Habits, tell: T
 
   function answer({ callId, output, extra }: ToolOutput): void {
     closeAssistant();
-    const texts = typeof output === "string" ? output : output.filter(isText);
+    const others = typeof output === "string" ? [] : output.filter((part) => !isText(part));
+    const texts = typeof output === "string" || others.length === 0 ? output : output.filter(isText);
     const fields = fieldsOf(extra, "chat");
     messages.push({ ...fields, role: "tool", tool_call_id: callId, content: writeContent(texts) });
-    if (texts.length === output.length) return;
-    shown.push({ type: "text", text: `Output of tool call ${callId}:` });
-    for (const part of output) if (typeof part !== "string" && !isText(part)) shown.push(part);
+    if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${callId}:` });
+    for (const part of others) shown.push(part);
   }
 
   function show(): void {
@@ -91,14 +92,13 @@ export function writeMessages({ items, settings }: Turn, habits: Habits, tell: T
   }
 
   if (settings.instructions !== undefined) messages.push({ role: "system", content: settings.instructions });
+  // What this wire has no place for was left out before.
   for (const item of items) {
     if (item.type !== "tool-output") show();
     if (item.type === "message") say(item);
     else if (item.type === "reasoning") thoughts.push(item);
     else if (item.type === "tool-call") call(item);
     else if (item.type === "tool-output") answer(item);
-    else
-      tell({ type: "left-out", what: `item ${item.type === "other" ? String(item.extra.fields["type"]) : item.type}` });
   }
   show();
   closeAssistant();
@@ -107,6 +107,37 @@ export function writeMessages({ items, settings }: Turn, habits: Habits, tell: T
 
 const isText = ({ type }: Part): boolean => type === "text" || type === "refusal";
 
-function writeCall(made: ToolCall, { hasCustomTools }: Habits): Said {
-  return toCall(hasCustomTools || made.kind !== "custom" ? made : toFunctionCall(made));
+/** One plain text is written as a string: some servers know no other form. */
+function writeContent(content: Content): string | unknown[] {
+  if (typeof content === "string") return content;
+  const [first] = content;
+  if (first === undefined) return "";
+  const isPlain = content.length === 1 && first.type === "text" && first.extra?.dialect !== "chat";
+  return isPlain ? first.text : content.map(writePart);
+}
+
+function writePart(part: Part): Said {
+  const extra = fieldsOf(part.extra, "chat");
+  switch (part.type) {
+    case "text":
+      return { ...extra, type: "text", text: part.text };
+    case "refusal":
+      return { ...extra, type: "refusal", refusal: part.text };
+    case "image":
+      if (part.url === undefined) return { ...extra, type: "file", file: { file_id: part.fileId } };
+      return { ...extra, type: "image_url", image_url: { url: part.url, detail: part.detail } };
+    case "audio":
+      return { ...extra, type: "input_audio", input_audio: { data: part.data, format: part.format } };
+    case "file":
+      if (part.fileId === undefined && part.data === undefined) return refusePart("files by URL");
+      return { ...extra, type: "file", file: { file_id: part.fileId, file_data: part.data, filename: part.name } };
+    case "other":
+      return extra ?? refusePart(`content of type '${String(part.extra.fields["type"])}'`);
+  }
+}
+
+/** Never left out: the answer depends on it. */
+function refusePart(what: string): never {
+  const message = `The adapter behind this model does not accept ${what}. Send it as text, or as a file's content.`;
+  throw new GatewayError("unsupported_parameter", message);
 }

@@ -1,13 +1,16 @@
 /** Tools and the choice among them, read from a request's fields and written as such. */
-import type { Tell } from "../../core/adapter.ts";
+import { fieldsOf } from "../../core/item.ts";
 import type { Settings, Tool, ToolChoice } from "../../core/turn.ts";
 import { readCustomTool, readFunction } from "../common.ts";
+import { toFunction } from "../custom-tools.ts";
 import {
   type Fields,
   invalid,
   isObject,
+  isPresent,
   missing,
   notAllowed,
+  pathOf,
   readChoice,
   readObject,
   readObjects,
@@ -19,10 +22,17 @@ import {
 } from "../fields.ts";
 import type { Said } from "../json.ts";
 import type { Habits } from "../wire.ts";
-import { toFunction } from "./custom.ts";
+
+/** The caller uses `functions` and `function_call`, the form before tools, and gets its call in the same form. */
+export function usesFunctions(body: Fields): boolean {
+  return isPresent(body, "functions");
+}
 
 export function readTools(body: Fields): readonly Tool[] {
-  return readObjects(body, "tools")?.map(readTool) ?? [];
+  const functions = readObjects(body, "functions");
+  if (functions === undefined) return readObjects(body, "tools")?.map(readTool) ?? [];
+  if (isPresent(body, "tools")) unsupported("functions", "'tools' replaces it: use only one of them.");
+  return functions.map(readFunction);
 }
 
 function readTool(tool: Fields): Tool {
@@ -34,23 +44,26 @@ function readTool(tool: Fields): Tool {
 
 type Chosen = Pick<Settings, "toolChoice" | "allowedTools">;
 
-/** Some clients wrap its words in an object. */
 export function readToolChoice(body: Fields, tools: readonly Tool[]): Chosen {
-  const { tool_choice: choice = null } = body.values;
+  const key = usesFunctions(body) ? "function_call" : "tool_choice";
+  const choice = body.values[key] ?? null;
   if (choice === null) return {};
-  const fields = typeof choice === "string" ? undefined : toFields(choice, "tool_choice");
-  const type = fields === undefined ? String(choice) : requireString(fields, "type");
+  const fields = typeof choice === "string" ? undefined : toFields(choice, key);
+  const isFunction = fields !== undefined && key === "function_call";
+  // Some clients wrap the words in an object.
+  const type = fields === undefined ? String(choice) : isFunction ? "function" : requireString(fields, "type");
   const word = words.find((known) => known === type);
-  if (word === "required" && tools.length === 0)
-    invalid("tool_choice", "'tool_choice' is 'required', but 'tools' has none to call.");
+  if (word === "required" && tools.length === 0) invalid(key, `'${key}' is 'required', but 'tools' has none to call.`);
   if (word !== undefined) return { toolChoice: { type: word } };
-  if (fields === undefined) return notAllowed("tool_choice", type, words);
+  if (fields === undefined) return notAllowed(key, type, words);
   switch (type) {
     case "function":
-    case "custom":
-      return { toolChoice: { type: "tool", name: requireKnown(type, requireObject(fields, type), keysOf(tools)) } };
+    case "custom": {
+      const named = isFunction ? fields : requireObject(fields, type);
+      return { toolChoice: { type: "tool", name: requireKnown(type, named, keysOf(tools), key) } };
+    }
     case "allowed_tools":
-      return readAllowed(requireObject(fields, "allowed_tools"), keysOf(tools));
+      return readAllowed(requireObject(fields, "allowed_tools"), keysOf(tools), key);
     default:
       return { toolChoice: { type: "other", extra: { dialect: "chat", fields: fields.values } } };
   }
@@ -58,13 +71,14 @@ export function readToolChoice(body: Fields, tools: readonly Tool[]): Chosen {
 
 const words = ["auto", "none", "required"] as const;
 
-function readAllowed(allowed: Fields, known: ReadonlySet<string>): Chosen {
+function readAllowed(allowed: Fields, known: ReadonlySet<string>, key: string): Chosen {
   const mode = readChoice(allowed, "mode", ["auto", "required"]) ?? "auto";
-  const chosen = readObjects(allowed, "tools") ?? missing("tool_choice.allowed_tools.tools");
+  const chosen = readObjects(allowed, "tools") ?? missing(pathOf(allowed, "tools"));
   const names = chosen.flatMap((tool) => {
     const type = requireString(tool, "type");
     // A tool that only this dialect knows has no name.
-    return type === "function" || type === "custom" ? requireKnown(type, readObject(tool, type) ?? tool, known) : [];
+    if (type !== "function" && type !== "custom") return [];
+    return requireKnown(type, readObject(tool, type) ?? tool, known, key);
   });
   return { toolChoice: { type: mode }, allowedTools: [...new Set(names)] };
 }
@@ -74,38 +88,26 @@ function keysOf(tools: readonly Tool[]): ReadonlySet<string> {
   return new Set(tools.flatMap((tool) => (tool.type === "other" ? [] : `${tool.type} ${tool.name}`)));
 }
 
-function requireKnown(type: "function" | "custom", named: Fields, known: ReadonlySet<string>): string {
+function requireKnown(type: string, named: Fields, known: ReadonlySet<string>, key: string): string {
   const name = requireName(named, "name");
-  if (known.has(`${type} ${name}`)) return name;
-  return invalid("tool_choice", `Tool choice '${name}' not found in 'tools' parameter.`);
+  return known.has(`${type} ${name}`) ? name : invalid(key, `Tool choice '${name}' not found in 'tools' parameter.`);
 }
 
 /** Servers refuse a choice and `parallel_tool_calls` without tools. */
-export function writeTools(settings: Settings, { hasCustomTools }: Habits, tell: Tell): Said {
-  const offered = hasCustomTools
-    ? settings.tools
-    : settings.tools.map((tool) => (tool.type === "custom" ? toFunction(tool) : tool));
-  const tools = offered.flatMap((tool) => writeTool(tool, tell) ?? []);
+export function writeTools(settings: Settings, { hasCustomTools }: Habits): Said {
+  const adapt = (tool: Tool): Tool => (tool.type === "custom" && !hasCustomTools ? toFunction(tool) : tool);
+  const offered = settings.tools.map(adapt);
+  const tools = offered.flatMap((tool) => writeTool(tool) ?? []);
   if (tools.length === 0) return { tools: undefined, tool_choice: undefined, parallel_tool_calls: undefined };
   const tool_choice = writeChoice(settings.toolChoice, offered);
   return { tools, tool_choice, parallel_tool_calls: settings.parallelToolCalls };
 }
 
-function writeTool(tool: Tool, tell: Tell): Said | undefined {
-  switch (tool.type) {
-    case "function": {
-      const { name, description, parameters, strict } = tool;
-      return { type: "function", function: { name, description, parameters, strict } };
-    }
-    case "custom": {
-      const { name, description, format } = tool;
-      return { type: "custom", custom: { name, description, format: writeToolFormat(format) } };
-    }
-    case "other":
-      if (tool.extra.dialect === "chat") return tool.extra.fields;
-      tell({ type: "left-out", what: `tool ${tool.name ?? String(tool.extra.fields["type"])}` });
-      return undefined;
-  }
+function writeTool(tool: Tool): Said | undefined {
+  if (tool.type === "other") return fieldsOf(tool.extra, "chat");
+  const { type, name, description } = tool;
+  if (type === "custom") return { type, custom: { name, description, format: writeToolFormat(tool.format) } };
+  return { type, function: { name, description, parameters: tool.parameters, strict: tool.strict } };
 }
 
 /** The other dialect has a grammar's fields beside its type. */
@@ -116,11 +118,8 @@ function writeToolFormat(format: unknown): unknown {
 }
 
 function writeChoice(choice: ToolChoice | undefined, offered: readonly Tool[]): unknown {
-  if (choice?.type === "tool") {
-    const type = offered.some((tool) => tool.type === "custom" && tool.name === choice.name) ? "custom" : "function";
-    return { type, [type]: { name: choice.name } };
-  }
-  if (choice?.type !== "other") return choice?.type;
-  if (choice.extra.dialect === "chat") return choice.extra.fields;
-  return unsupported("tool_choice", "It asks for a tool that the adapter behind this model cannot offer.");
+  if (choice?.type === "other") return fieldsOf(choice.extra, "chat");
+  if (choice?.type !== "tool") return choice?.type;
+  const type = offered.some((tool) => tool.type === "custom" && tool.name === choice.name) ? "custom" : "function";
+  return { type, [type]: { name: choice.name } };
 }

@@ -6,6 +6,7 @@ import {
   isPresent,
   missing,
   pathOf,
+  readArray,
   readContent,
   readExtra,
   readObjects,
@@ -28,7 +29,7 @@ function readPart(part: Fields): Part {
   return extra === undefined ? read(part) : { ...read(part), extra };
 }
 
-const readers: ReadonlyMap<string, (part: Fields) => Part> = new Map([
+const readers = new Map<string, (part: Fields) => Part>([
   ["input_text", readText],
   ["output_text", readText],
   ["text", readText],
@@ -38,12 +39,17 @@ const readers: ReadonlyMap<string, (part: Fields) => Part> = new Map([
   ["input_file", readFile],
 ]);
 
-/** Annotations belong to the text and go back with it; log probabilities are no longer needed. */
 function readText(part: Fields): Part {
   const text = requireString(part, "text");
   const notes = readObjects(part, "annotations") ?? [];
-  if (notes.length === 0) return { type: "text", text };
-  return { type: "text", text, annotations: notes.map((note) => toAnnotation(requireName(note, "type"), note.values)) };
+  const logprobs = readArray(part, "logprobs") ?? [];
+  if (notes.length === 0 && logprobs.length === 0) return { type: "text", text };
+  // In this dialect the fields of a note stand beside its type.
+  const annotations = notes.map((note): Annotation => {
+    const { type: _type, ...fields } = note.values;
+    return { type: requireName(note, "type"), fields };
+  });
+  return { type: "text", text, ...(notes.length > 0 && { annotations }), ...(logprobs.length > 0 && { logprobs }) };
 }
 
 function readImage(part: Fields): Part {
@@ -78,7 +84,7 @@ const knownOfPart = new Set(
 
 /** A list of parts. What only another dialect knows is not shown to a caller, and never left out of what is sent. */
 export function writeContent(content: Content, role: Role, isSent: boolean): readonly object[] {
-  if (typeof content === "string") return [writeText(content, role)];
+  if (typeof content === "string") return [role === "assistant" ? writeSaid(content) : writeAsked(content)];
   return content.flatMap((part) => writePart(part, role) ?? (isSent ? refusePart(part) : []));
 }
 
@@ -87,9 +93,10 @@ function writePart(part: Part, role: Role): object | undefined {
   const added = fieldsOf(part.extra, "responses");
   switch (part.type) {
     case "text":
-      return { ...added, ...writeText(part.text, role, part.logprobs, part.annotations) };
+      if (role !== "assistant") return { ...added, ...writeAsked(part.text) };
+      return { ...added, ...writeSaid(part.text, part.logprobs, part.annotations) };
     case "refusal":
-      return role === "assistant" ? { ...added, ...writeRefusal(part.text) } : writeText(part.text, role);
+      return { ...added, ...(role === "assistant" ? writeRefusal(part.text) : writeAsked(part.text)) };
     case "image": {
       const { url: image_url, fileId: file_id, detail = "auto" } = part;
       return { ...added, type: "input_image", detail, image_url, file_id };
@@ -110,24 +117,22 @@ function refusePart({ extra }: Part): never {
   unsupported("input", `${why} Leave that part out, or send it as text, an image, audio or a file.`);
 }
 
+function writeAsked(text: string): object {
+  return { type: "input_text", text };
+}
+
 export function writeRefusal(refusal: string): object {
   return { type: "refusal", refusal };
 }
 
-export function writeText(
-  text: string,
-  role: Role,
-  logprobs: readonly unknown[] = [],
-  annotations: readonly Annotation[] = [],
-): object {
-  if (role !== "assistant") return { type: "input_text", text };
-  const notes = annotations.map(writeAnnotation);
-  return { type: "output_text", annotations: notes, logprobs: writeLogprobs(logprobs, true), text };
-}
-
-/** In this dialect the fields of a note stand beside its type. */
-export function toAnnotation(type: string, { type: _, ...fields }: Said): Annotation {
-  return { type, fields };
+/** A text of an answer, with every field of the wire. */
+export function writeSaid(text: string, logprobs: readonly unknown[] = [], notes: readonly Annotation[] = []): object {
+  return {
+    type: "output_text",
+    annotations: notes.map(writeAnnotation),
+    logprobs: writeLogprobs(logprobs, true),
+    text,
+  };
 }
 
 export function writeAnnotation({ type, fields }: Annotation): object {
@@ -136,15 +141,11 @@ export function writeAnnotation({ type, fields }: Annotation): object {
 
 /** Log probabilities have bytes in an item, and none in an event. */
 export function writeLogprobs(reported: readonly unknown[], hasBytes: boolean): readonly object[] {
+  const write = ({ token, bytes = [], logprob }: Said, top_logprobs?: readonly object[]): object =>
+    hasBytes ? { token, bytes: bytes ?? [], logprob, top_logprobs } : { token, logprob, top_logprobs };
   return reported.filter(isObject).map((entry) => {
-    const { top_logprobs: listed } = entry;
-    const others = Array.isArray(listed) ? listed.filter(isObject) : [];
-    return Object.assign(writeLogprob(entry, hasBytes), {
-      top_logprobs: others.map((each) => writeLogprob(each, hasBytes)),
-    });
+    const { top_logprobs: others } = entry;
+    const written = Array.isArray(others) ? others.filter(isObject).map((other) => write(other)) : [];
+    return write(entry, written);
   });
-}
-
-function writeLogprob({ token, bytes, logprob }: Said, hasBytes: boolean): object {
-  return hasBytes ? { token, bytes: bytes ?? [], logprob } : { token, logprob };
 }

@@ -1,9 +1,8 @@
-/** What a response object repeats of its request: a text, made once, that is stored with the turn to tell it again. */
+/** What a response object repeats of its request: a text, made once, that is kept with the turn to tell it again. */
 import type { Ask, Format } from "../../core/turn.ts";
 import { readMetadata } from "../common.ts";
 import { type Fields, readInteger, readString, readStrings } from "../fields.ts";
 import type { Seal } from "../wire.ts";
-import { writeFormat } from "./format.ts";
 import { echoTools } from "./tools.ts";
 
 export interface Echo {
@@ -25,12 +24,11 @@ interface Asked {
   readonly showsSeals: boolean;
 }
 
-export function toEcho(fields: Fields, ask: Ask): Echo {
-  const { settings, previous, conversation } = ask;
+export function toEcho(fields: Fields, { settings, previous, conversation, ...ask }: Ask): Echo {
   const { reasoningEffort: effort = null, reasoningSummary: summary = null } = settings;
   return {
     fixed: toText({
-      background: ask.background === true,
+      background: ask.background,
       frequency_penalty: settings.frequencyPenalty ?? 0,
       instructions: settings.instructions ?? null,
       max_output_tokens: settings.maxOutputTokens ?? null,
@@ -43,7 +41,7 @@ export function toEcho(fields: Fields, ask: Ask): Echo {
       safety_identifier: readString(fields, "safety_identifier") ?? null,
       store: ask.keep === "yes",
       temperature: settings.temperature ?? 1,
-      text: { format: echoFormat(settings.format), verbosity: settings.verbosity ?? "medium" },
+      text: { format: writeFormat(settings.format, null), verbosity: settings.verbosity ?? "medium" },
       tool_choice: fields.values["tool_choice"] ?? "auto",
       tools: echoTools(fields),
       top_logprobs: settings.topLogprobs ?? 0,
@@ -62,9 +60,10 @@ export function toEcho(fields: Fields, ask: Ask): Echo {
   };
 }
 
-function echoFormat(format: Format = { type: "text" }): object {
-  const written = writeFormat(format);
-  return format.type === "schema" ? { ...written, strict: format.strict ?? null } : written;
+export function writeFormat(format: Format = { type: "text" }, noStrict?: null): object {
+  if (format.type !== "schema") return { type: format.type === "json" ? "json_object" : "text" };
+  const { name, description, schema, strict = noStrict } = format;
+  return { type: "json_schema", description, name, schema, strict };
 }
 
 /** An object's fields as JSON, without the braces. */
@@ -72,7 +71,7 @@ export function toText(fields: object): string {
   return JSON.stringify(fields).slice(1, -1);
 }
 
-/** The caller's `user` is never stored in readable form. */
+/** The caller's `user` is never kept in readable form. */
 export function writeEcho({ fixed, asked }: Echo, seal: Seal): string {
   const kept = asked.user === null ? asked : { ...asked, user: seal.seal(asked.user) };
   return `[${JSON.stringify(kept)},{${fixed}}]`;

@@ -1,78 +1,167 @@
-/** Reads a server's answer, whole or as events, into deltas. */
+/** Reads a server's answer, whole or as events, into deltas: what pieces have told is remembered, so that of the whole only the rest is told. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Delta } from "../../core/event.ts";
+import type { Content, Extra, Item, Part } from "../../core/item.ts";
 import type { Finish, Usage } from "../../core/turn.ts";
+import { isObject, readExtra } from "../fields.ts";
 import { countAt, listAt, objectAt, parseSaid, type Said, textAt } from "../json.ts";
 import { errorIn, upstreamError } from "../upstream-error.ts";
 import type { Habits, Reader } from "../wire.ts";
-import { createItemsReader, readNote } from "./heard-items.ts";
+import { readOther } from "./hosted.ts";
+import { knownOfItem, readItem } from "./items.ts";
+import { markSource, noSeal } from "./seal.ts";
 
 /** As the end of a stream of which nothing was heard before. */
 export function readReply(text: string, habits: Habits): readonly Delta[] {
   const response = parseSaid(text);
   const deltas: Delta[] = [];
-  createEventReader(habits).accept({ type: endOf(response), response }, deltas);
+  createReader(habits).accept({ type: endOf(response), response }, deltas);
   return deltas;
 }
 
-export function createReader(habits: Habits): Reader {
-  const events = createEventReader(habits);
-  return {
-    read(data, deltas) {
-      if (!events.isOver() && data !== "[DONE]") events.accept(parseSaid(data), deltas);
-    },
-    get isFinished() {
-      return events.isOver();
-    },
-  };
+interface EventReader extends Reader {
+  accept(event: Said, deltas: Delta[]): void;
 }
 
-function createEventReader({ source }: Habits) {
-  let told: Delta[] = [];
-  const items = createItemsReader(source, (delta) => told.push(delta));
-  let isOver = false;
+/** The texts of an item are known by their kind and their number in it. */
+type TextKind = "text" | "refusal" | "thought" | "section" | "arguments";
 
-  function end(response: Said, shortage?: Finish): void {
-    items.endAll(response);
+interface Heard {
+  readonly texts: Map<string, string>;
+  /** What the dialect adds to a message, such as its phase. */
+  extra?: Extra | undefined;
+  isCall?: boolean;
+  isEnded?: boolean;
+}
+
+export function createReader({ source }: Habits): EventReader {
+  /** By their index in the output. */
+  const items = new Map<number, Heard>();
+  let told: Delta[] = [];
+  let isFinished = false;
+
+  function itemAt(index: number): Heard {
+    const known = items.get(index);
+    if (known !== undefined) return known;
+    const item: Heard = { texts: new Map() };
+    items.set(index, item);
+    return item;
+  }
+
+  function add(index: number, kind: TextKind, part: number, text: string, logprobs?: readonly unknown[]): void {
+    const { texts, extra, isCall } = itemAt(index);
+    // A call that has no name yet is told at its end.
+    if (text === "" || (kind === "arguments" && isCall !== true)) return;
+    const key = `${kind} ${part}`;
+    texts.set(key, (texts.get(key) ?? "") + text);
+    switch (kind) {
+      case "text":
+        told.push({ type: "text", text, logprobs: logprobs?.length === 0 ? undefined : logprobs, extra });
+        return;
+      case "refusal":
+        told.push({ type: "refusal", text, extra });
+        return;
+      case "thought":
+        told.push({ type: "reasoning", text });
+        return;
+      case "section":
+        // Sections of all items have numbers of their own.
+        told.push({ type: "reasoning", text, summary: index * mostSections + part });
+        return;
+      case "arguments":
+        told.push({ type: "tool-arguments", index, text });
+    }
+  }
+
+  /** What the whole has beyond that part of it which was told; nothing if it is another text. */
+  function addRest(index: number, kind: TextKind, part: number, whole: string, logprobs?: readonly unknown[]): void {
+    const before = itemAt(index).texts.get(`${kind} ${part}`) ?? "";
+    if (whole.startsWith(before)) add(index, kind, part, whole.slice(before.length), logprobs);
+  }
+
+  function begin(index: number, item: Said): void {
+    if (item["type"] === "message")
+      itemAt(index).extra = readExtra({ values: item, key: "" }, knownOfItem, "responses");
+    else if (callTypes.has(item["type"]) && textAt(item, "name") !== undefined) beginCall(index, readWhole(item));
+  }
+
+  function beginCall(index: number, item: Item): void {
+    const heard = itemAt(index);
+    if (item.type !== "tool-call" || heard.isCall === true) return;
+    const { callId, name, kind, group, extra } = item;
+    heard.isCall = true;
+    told.push({ type: "tool-call", index, callId, name, kind, group, extra });
+  }
+
+  function end(index: number, values: Said): void {
+    const heard = itemAt(index);
+    if (heard.isEnded === true) return;
+    heard.isEnded = true;
+    const item = readWhole(values);
+    switch (item.type) {
+      case "message":
+        heard.extra = item.extra;
+        for (const [at, part] of toParts(item.content).entries()) endPart(index, at, part);
+        if (values["status"] !== "incomplete") told.push({ type: "message-end", extra: item.extra });
+        return;
+      case "reasoning":
+        addRest(index, "thought", 0, item.text);
+        for (const [at, section] of item.summary.entries()) addRest(index, "section", at, section);
+        if (item.encrypted !== undefined)
+          told.push({ type: "reasoning-seal", encrypted: markSource(item.encrypted, source) });
+        return;
+      case "tool-call":
+        beginCall(index, item);
+        return addRest(index, "arguments", 0, item.arguments);
+      default:
+        told.push(readOther(values));
+    }
+  }
+
+  /** The notes on a text are told behind it. */
+  function endPart(index: number, at: number, part: Part): void {
+    if (part.type === "refusal") addRest(index, "refusal", at, part.text);
+    if (part.type !== "text") return;
+    addRest(index, "text", at, part.text, part.logprobs);
+    for (const annotation of part.annotations ?? []) told.push({ type: "annotation", annotation });
+  }
+
+  /** Some servers tell only the end of an answer, and some no end of its items. */
+  function finish(response: Said, shortage?: Finish): void {
+    const isNews = items.size === 0;
+    for (const [index, item] of (listAt(response, "output") ?? []).entries())
+      if (isObject(item) && (isNews || items.has(index))) end(index, item);
     readNotes(response, told);
-    told.push({ type: "finish", reason: shortage ?? (items.hasCalls() ? "tool-calls" : "stop") });
-    isOver = true;
+    const reason = items.values().some(({ isCall }) => isCall === true) ? "tool-calls" : "stop";
+    told.push({ type: "finish", reason: shortage ?? reason });
+    isFinished = true;
   }
 
   function accept(event: Said): void {
     const index = countAt(event, "output_index");
-    const part = countAt(event, "content_index");
-    const text = textAt(event, "delta") ?? "";
+    const piece = pieces.get(event["type"]);
+    if (piece !== undefined) {
+      const [kind, place] = piece;
+      return add(index, kind, countAt(event, place), textAt(event, "delta") ?? "", listAt(event, "logprobs"));
+    }
+    const response = objectAt(event, "response") ?? {};
     switch (event["type"]) {
-      case "response.output_text.delta":
-        return items.addText(index, part, text, listAt(event, "logprobs"));
-      case "response.output_text.annotation.added":
-        return items.addNote(index, part, readNote(event["annotation"]));
-      case "response.refusal.delta":
-        return items.addRefusal(index, part, text);
-      case "response.reasoning_text.delta":
-        return items.addReasoning(index, part, text);
-      case "response.reasoning_summary_text.delta":
-        return items.addSummary(index, countAt(event, "summary_index"), text);
-      case "response.function_call_arguments.delta":
-      case "response.custom_tool_call_input.delta":
-        return items.addArguments(index, text);
       case "response.function_call_arguments.done":
-        return items.endArguments(index, event["arguments"]);
       case "response.custom_tool_call_input.done":
-        return items.endArguments(index, event["input"]);
+        return addRest(index, "arguments", 0, textAt(event, "arguments") ?? textAt(event, "input") ?? "");
       case "response.output_item.added":
-        return items.begin(objectAt(event, "item") ?? {}, index);
+        return begin(index, objectAt(event, "item") ?? {});
       case "response.output_item.done":
-        return items.end(objectAt(event, "item") ?? {}, index);
+        return end(index, objectAt(event, "item") ?? {});
       case "response.completed":
-        return end(objectAt(event, "response") ?? {});
+        return finish(response);
       case "response.incomplete": {
-        const response = objectAt(event, "response") ?? {};
-        return end(response, shortageOf(response));
+        // An unknown reason counts as a limit.
+        const isFiltered = objectAt(response, "incomplete_details")?.["reason"] === "content_filter";
+        return finish(response, isFiltered ? "content-filter" : "length");
       }
       case "response.failed":
-        throw upstreamError(objectAt(event, "response")?.["error"] ?? {});
+        throw upstreamError(response["error"] ?? {});
       case "error":
         throw upstreamError({ ...event, ...objectAt(event, "error") });
       default: {
@@ -84,12 +173,47 @@ function createEventReader({ source }: Habits) {
   }
 
   return {
-    accept(event: Said, deltas: Delta[]): void {
+    accept(event, deltas) {
       told = deltas;
       accept(event);
     },
-    isOver: (): boolean => isOver,
+    read(data, deltas) {
+      if (!isFinished && data !== "[DONE]") this.accept(parseSaid(data), deltas);
+    },
+    get isFinished() {
+      return isFinished;
+    },
   };
+}
+
+/** More than any summary has. */
+const mostSections = 10_000;
+
+/** Pieces of texts: what they belong to, and the name of its number. */
+const pieces = new Map<unknown, readonly [kind: TextKind, place: string]>([
+  ["response.output_text.delta", ["text", "content_index"]],
+  ["response.refusal.delta", ["refusal", "content_index"]],
+  ["response.reasoning_text.delta", ["thought", ""]],
+  ["response.reasoning_summary_text.delta", ["section", "summary_index"]],
+  ["response.function_call_arguments.delta", ["arguments", ""]],
+  ["response.custom_tool_call_input.delta", ["arguments", ""]],
+]);
+
+const callTypes = new Set<unknown>(["function_call", "custom_tool_call"]);
+
+/** As a caller's. Some servers write a call's arguments as an object. */
+function readWhole(item: Said): Item {
+  const { arguments: written } = item;
+  const isOpen = callTypes.has(item["type"]) && isObject(written);
+  try {
+    return readItem({ values: isOpen ? { ...item, arguments: JSON.stringify(written) } : item, key: "" }, noSeal);
+  } catch (cause) {
+    throw new GatewayError("adapter_protocol", `The upstream sent an item that is none: ${String(cause)}`, { cause });
+  }
+}
+
+function toParts(content: Content): readonly Part[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
 /** The event that would have brought this response. */
@@ -101,13 +225,7 @@ function endOf(response: Said): string {
   throw new GatewayError("adapter_protocol", "The upstream's answer contains no finished response.");
 }
 
-const unfinished: ReadonlySet<unknown> = new Set(["queued", "in_progress", "cancelled"]);
-
-/** Why a response is incomplete; an unknown reason counts as a limit. */
-function shortageOf(response: Said): Finish {
-  const reason = objectAt(response, "incomplete_details")?.["reason"];
-  return reason === "content_filter" ? "content-filter" : "length";
-}
+const unfinished = new Set<unknown>(["queued", "in_progress", "cancelled"]);
 
 /** Nearly all fields of a response repeat its request. */
 function readNotes(response: Said, deltas: Delta[]): void {

@@ -7,9 +7,9 @@ import { writeRequest } from "./sent.ts";
 export const front = { readRequest } satisfies Front;
 export const back: Back = { path: "/responses", writeRequest, readReply, createReader };
 
-export { readCompactRequest, writeCompaction } from "./compaction.ts";
+export { shownIdOf, toKeptId } from "./hosted.ts";
 export { readItems } from "./items.ts";
-export { toKeptId } from "./other.ts";
-export { checkConversationId } from "./request.ts";
+export { writeCompaction } from "./object.ts";
+export { checkConversationId, readCompactRequest } from "./request.ts";
 export { recall, type ResponsesVoice } from "./voice.ts";
 export { writeItem } from "./written.ts";

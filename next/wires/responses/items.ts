@@ -2,7 +2,6 @@
 import type { Item, Role, ToolCall, ToolOutput } from "../../core/item.ts";
 import {
   type Fields,
-  invalid,
   isPresent,
   missing,
   pathOf,
@@ -15,9 +14,9 @@ import {
 } from "../fields.ts";
 import type { Seal } from "../wire.ts";
 import { requireContent } from "./content.ts";
-import { readOther, toKeptId } from "./other.ts";
+import { readOther, toKeptId } from "./hosted.ts";
 import { readCompaction, readReasoning } from "./seal.ts";
-import { readBroughtTools, searchName } from "./tools.ts";
+import { readTools, searchName } from "./tools.ts";
 
 /** Undefined: there is no such list. */
 export function readItems(fields: Fields, key: string, seal: Seal): readonly Item[] | undefined {
@@ -25,14 +24,11 @@ export function readItems(fields: Fields, key: string, seal: Seal): readonly Ite
 }
 
 /** Items that only this dialect knows, such as hosted tool calls, are kept for an adapter that speaks it. */
-function readItem(item: Fields, seal: Seal): Item {
+export function readItem(item: Fields, seal: Seal): Item {
   const type = readString(item, "type") ?? (isBareReference(item) ? "item_reference" : "message");
   readString(item, "id");
-  readString(item, "status");
   const read = readers.get(type);
-  if (read !== undefined) return read(item, seal);
-  requireName(item, "type");
-  return readOther(item.values);
+  return read === undefined ? readOther(item.values) : read(item, seal);
 }
 
 /** A reference may lack its type: it has an id, and nothing that a message has. */
@@ -40,7 +36,7 @@ function isBareReference(item: Fields): boolean {
   return typeof item.values["id"] === "string" && !isPresent(item, "role") && !isPresent(item, "content");
 }
 
-const readers: ReadonlyMap<string, (item: Fields, seal: Seal) => Item> = new Map([
+const readers = new Map<string, (item: Fields, seal: Seal) => Item>([
   ["message", readMessage],
   ["reasoning", readReasoning],
   ["function_call", (item) => readCall(item, "function", "arguments")],
@@ -49,23 +45,16 @@ const readers: ReadonlyMap<string, (item: Fields, seal: Seal) => Item> = new Map
   ["custom_tool_call_output", (item) => readOutput(item, "custom")],
   ["tool_search_call", readSearch],
   ["tool_search_output", readFound],
-  ["additional_tools", (item) => ({ ...readOther(item.values), tools: readBroughtTools(item) })],
+  ["additional_tools", (item) => ({ ...readOther(item.values), tools: readTools(item) })],
   ["compaction", readCompaction],
-  ["compaction_trigger", refuseTrigger],
   ["item_reference", (item) => ({ type: "reference", id: toKeptId(requireName(item, "id")) })],
 ]);
-
-function refuseTrigger(item: Fields): never {
-  const why = "It must be the last item of a response's input.";
-  invalid(pathOf(item, "type"), `Invalid value: 'compaction_trigger'. ${why}`);
-}
 
 const roles: readonly Role[] = ["user", "assistant", "system", "developer"];
 
 function readMessage(item: Fields): Item {
   const role = readChoice(item, "role", roles) ?? missing(pathOf(item, "role"));
-  readString(item, "phase");
-  const extra = readExtra(item, knownOfMessage, "responses");
+  const extra = readExtra(item, knownOfItem, "responses");
   return { type: "message", role, content: requireContent(item, "content"), extra };
 }
 
@@ -83,7 +72,7 @@ function readCall(item: Fields, kind: "function" | "custom", written: "arguments
 
 function readOutput(item: Fields, kind: "function" | "custom"): ToolOutput {
   const callId = requireName(item, "call_id");
-  const extra = readExtra(item, knownOfOutput, "responses");
+  const extra = readExtra(item, knownOfItem, "responses");
   return { type: "tool-output", kind, callId, output: requireContent(item, "output"), extra };
 }
 
@@ -99,7 +88,7 @@ function readSearch(item: Fields): Item {
 /** What was found is offered from here on, whoever searched. */
 function readFound(item: Fields): Item {
   const callId = callersId(item);
-  const tools = readBroughtTools(item);
+  const tools = readTools(item);
   if (callId === undefined) return { ...readOther(item.values), tools };
   const output = JSON.stringify(tools.map((tool) => tool.name ?? tool.type));
   const extra = { dialect: "responses", fields: { tools: item.values["tools"] ?? [] } } as const;
@@ -112,7 +101,6 @@ function callersId(item: Fields): string | undefined {
 }
 
 /** Ids and statuses are left out: they belong to the answer that the item came from, and mean nothing to another server. */
-const knownOfMessage = new Set(["type", "id", "status", "role", "content"]);
+export const knownOfItem = new Set("type id status role content call_id output".split(" "));
 /** The official client adds `parsed_arguments` to the calls of an answer: nobody needs them. */
 const knownOfCall = new Set("type id status call_id name namespace arguments input parsed_arguments".split(" "));
-const knownOfOutput = new Set(["type", "id", "status", "call_id", "output"]);

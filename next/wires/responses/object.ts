@@ -1,5 +1,5 @@
 /** Writes the response object as JSON, with every key: what its request fixed is text already. */
-import type { ErrorCode, GatewayError } from "../../core/errors.ts";
+import type { GatewayError } from "../../core/errors.ts";
 import type { Heading } from "../../core/gateway.ts";
 import { fieldsOf } from "../../core/item.ts";
 import type { Answer, Usage } from "../../core/turn.ts";
@@ -12,7 +12,7 @@ export type WriteResponse = (state: Progress | Answer, output: readonly string[]
 
 export function createResponseWriter(heading: Heading, { fixed, asked }: Echo): WriteResponse {
   const { key, createdAt, model } = heading;
-  const head = toText({ id: toResponseId(key), object: "response", created_at: toSeconds(createdAt), model });
+  const head = toText({ id: `resp_${key}`, object: "response", created_at: toSeconds(createdAt), model });
   const tail = `${toText({ user: asked.user })},${fixed}`;
 
   return (state, output) => {
@@ -35,11 +35,16 @@ export function createResponseWriter(heading: Heading, { fixed, asked }: Echo): 
   };
 }
 
-export function toResponseId(key: string): string {
-  return `resp_${key}`;
+/** The user's words as they were, and a summary of the rest, each as JSON: the input of a new chain. */
+export function writeCompaction({ key, createdAt }: Heading, output: readonly string[], usage = nothing): string {
+  const head = toText({ id: `resp_${key}`, object: "response.compaction", created_at: toSeconds(createdAt) });
+  return `{${head},"output":[${output.join(",")}],${toText({ usage: writeUsage(usage) })}}`;
 }
 
-export function toSeconds(milliseconds: number): number {
+/** The wire has no null here, for an adapter that counts nothing. */
+const nothing: Usage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
+
+function toSeconds(milliseconds: number): number {
   return Math.floor(milliseconds / 1_000);
 }
 
@@ -52,9 +57,9 @@ function toTier(served = "default"): string {
   return tiers.has(served) ? served : "default";
 }
 
-const tiers: ReadonlySet<string> = new Set(["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]);
+const tiers = new Set(["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]);
 
-export function writeUsage(usage: Usage): object {
+function writeUsage(usage: Usage): object {
   return {
     input_tokens: usage.inputTokens,
     input_tokens_details: { cached_tokens: usage.cachedTokens, cache_write_tokens: usage.cacheWriteTokens ?? 0 },
@@ -65,30 +70,16 @@ export function writeUsage(usage: Usage): object {
 }
 
 /** The wire has fewer codes than we; clients decide by them whether to try again. */
-function toResponseError({ code, wireCode, message }: GatewayError): object {
-  return { code: wireCodes.has(wireCode) ? wireCode : (responseCodes[code] ?? "server_error"), message };
+function toResponseError({ status, wireCode, message }: GatewayError): object {
+  return { code: wireCodes.has(wireCode) ? wireCode : (codes.get(status) ?? "server_error"), message };
 }
 
-/** Passed on from a server that uses them. */
-const wireCodes: ReadonlySet<string> = new Set([
-  "rate_limit_exceeded",
-  "invalid_prompt",
-  "context_length_exceeded",
-  "insufficient_quota",
-  "usage_not_included",
-  "server_is_overloaded",
-  "slow_down",
-]);
+/** Finer than a status. */
+const wireCodes = new Set(["context_length_exceeded", "insufficient_quota", "usage_not_included", "slow_down"]);
 
-/** Our codes that are more than a server error. */
-const responseCodes: Readonly<Partial<Record<ErrorCode, string>>> = {
-  session_busy: "rate_limit_exceeded",
-  adapter_rate_limit: "rate_limit_exceeded",
-  overloaded: "server_is_overloaded",
-  draining: "server_is_overloaded",
-  store_unavailable: "server_is_overloaded",
-  adapter_bad_request: "invalid_prompt",
-  adapter_not_found: "invalid_prompt",
-  tool_call_mismatch: "invalid_prompt",
-  previous_response_not_found: "invalid_prompt",
-};
+const codes = new Map([
+  [400, "invalid_prompt"],
+  [404, "invalid_prompt"],
+  [429, "rate_limit_exceeded"],
+  [503, "server_is_overloaded"],
+]);

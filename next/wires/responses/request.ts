@@ -1,7 +1,7 @@
 /** Reads a create body: what the caller asks, and the voice that answers it. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Item } from "../../core/item.ts";
-import type { Ask, Settings } from "../../core/turn.ts";
+import type { Ask, Format, Settings } from "../../core/turn.ts";
 import { moderation, type OwnWords, readCommonSettings, readNative, readStreamOptions } from "../common.ts";
 import {
   type Fields,
@@ -9,6 +9,7 @@ import {
   isObject,
   isPresent,
   missing,
+  pathOf,
   readBody,
   readBoolean,
   readChoice,
@@ -17,15 +18,14 @@ import {
   readString,
   readStrings,
   requireName,
+  requireObject,
   toFields,
   wrongType,
 } from "../fields.ts";
 import type { Circumstances, Seal } from "../wire.ts";
-import { readToolChoice } from "./choice.ts";
 import { toEcho, writeEcho } from "./echo.ts";
-import { readFormat } from "./format.ts";
 import { readItems } from "./items.ts";
-import { readTools } from "./tools.ts";
+import { readToolChoice, readTools } from "./tools.ts";
 import { createVoice, type ResponsesVoice } from "./voice.ts";
 
 export interface ResponsesRequest {
@@ -45,12 +45,11 @@ export function readRequest(body: unknown, { seal }: Circumstances): ResponsesRe
   readStreamOptions(fields);
   const mayBeEmpty = readObject(fields, "prompt") !== undefined || (previous ?? conversation) !== undefined;
   const { items, compacts } = readInput(fields, mayBeEmpty, seal);
-  const settings = readSettings(fields, items);
   const ask = {
     model,
     items,
     itemsParam: "input",
-    settings,
+    settings: readSettings(fields, items),
     stream: readBoolean(fields, "stream") ?? false,
     previous,
     conversation,
@@ -62,6 +61,14 @@ export function readRequest(body: unknown, { seal }: Circumstances): ResponsesRe
   } as const;
   const echo = toEcho(fields, ask);
   return { ask: { ...ask, echo: writeEcho(echo, seal) }, voice: createVoice(echo, seal) };
+}
+
+/** A request to compact a conversation: nothing is kept, the caller goes on with the result. */
+export function readCompactRequest(body: unknown, circumstances: Circumstances): Ask {
+  const { model, input = null, previous_response_id, instructions } = readBody(body).values;
+  const asked = { model, previous_response_id, instructions, store: false };
+  const { ask } = readRequest(Array.isArray(input) && input.length === 0 ? asked : { ...asked, input }, circumstances);
+  return { ...ask, compacts: true };
 }
 
 /** The conversation to continue: its id, or an object with it. */
@@ -89,21 +96,14 @@ export function checkConversationId(id: string, param: string): string {
 function readInput(fields: Fields, mayBeEmpty: boolean, seal: Seal): Pick<Ask, "items" | "compacts"> {
   const { input = null } = fields.values;
   if (typeof input === "string") return { items: [{ type: "message", role: "user", content: input }] };
-  if (Array.isArray(input) && isTrigger(input.at(-1))) {
-    const before = { ...fields, values: { input: input.slice(0, -1) } };
-    return { items: readItems(before, "input", seal) ?? [], compacts: true };
-  }
   if (input !== null && !Array.isArray(input)) throw wrongType("input", "a string or an array", input);
-  const items = readItems(fields, "input", seal);
-  if (items !== undefined) return { items };
-  if (mayBeEmpty) return { items: [] };
+  // Ending with a trigger it asks for a compaction, not an answer.
+  const compacts = isObject(input?.at(-1)) && input.at(-1)["type"] === "compaction_trigger";
+  const said = compacts ? { ...fields, values: { input: input.slice(0, -1) } } : fields;
+  const items = readItems(said, "input", seal);
+  if (items !== undefined || mayBeEmpty) return { items: items ?? [], compacts };
   if (isPresent(fields, "messages")) missing("input", " A request with 'messages' goes to /v1/chat/completions.");
   missing("input", " One of 'input', 'previous_response_id', 'conversation' or 'prompt' must be provided.");
-}
-
-/** Ending the input with one asks for a compaction, not an answer. */
-function isTrigger(item: unknown): boolean {
-  return isObject(item) && item["type"] === "compaction_trigger";
 }
 
 /** Tools that items bring along may be chosen too. */
@@ -129,24 +129,37 @@ function readSettings(fields: Fields, items: readonly Item[]): Settings {
   };
 }
 
+function readFormat(text: Fields): Format | undefined {
+  const format = readObject(text, "format");
+  if (format === undefined) return undefined;
+  switch (readChoice(format, "type", ["text", "json_object", "json_schema"]) ?? missing(pathOf(format, "type"))) {
+    case "text":
+      return { type: "text" };
+    case "json_object":
+      return { type: "json" };
+    case "json_schema":
+      return {
+        type: "schema",
+        name: requireName(format, "name"),
+        description: readString(format, "description"),
+        schema: requireObject(format, "schema").values,
+        strict: readBoolean(format, "strict"),
+      };
+  }
+}
+
+const ours = "input model stream user instructions previous_response_id conversation store background";
+
 const ownWords: OwnWords = {
   dialect: "responses",
-  ours: new Set([
-    ...["input", "model", "stream", "user", "instructions"],
-    ...["previous_response_id", "conversation", "store", "background"],
-  ]),
+  ours: new Set(ours.split(" ")),
   demands: [
     {
       param: "prompt",
       why: "The adapter behind this model does not support prompt templates. Send the text of the prompt as 'instructions' and 'input'.",
     },
-    {
-      param: "response_format",
-      isIdle: (value) => isObject(value) && value["type"] === "text",
-      why: "Responses call it 'text.format'.",
-    },
+    { param: "response_format", why: "Responses call it 'text.format'." },
     { param: "max_tokens", why: "Responses call it 'max_output_tokens'." },
-    { param: "max_completion_tokens", why: "Responses call it 'max_output_tokens'." },
     moderation,
   ],
   offers: ["context_management"],

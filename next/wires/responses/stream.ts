@@ -5,9 +5,9 @@ import type { Heading } from "../../core/gateway.ts";
 import type { Item } from "../../core/item.ts";
 import type { Answer } from "../../core/turn.ts";
 import { type Echo, toText } from "./echo.ts";
+import { shownIdOf } from "./hosted.ts";
 import { createResponseWriter } from "./object.ts";
-import { shownIdOf } from "./other.ts";
-import { createInput, createParts, type Say, type Texts } from "./parts.ts";
+import { openInput, openText, type OpenText, type Say, type TextKind } from "./parts.ts";
 import { type Sealing, showItem } from "./written.ts";
 
 type ItemEnd = Extract<Event, { type: "item-end" }>;
@@ -22,7 +22,9 @@ export function createSpeaker(
   const writeResponse = createResponseWriter(heading, echo);
   /** The items that were told, as JSON. */
   const output: string[] = [];
-  let texts: Texts | undefined;
+  /** Where the open item stands. */
+  let place = "";
+  let open: OpenText | undefined;
   /** The open item is reasoning that is told as its own summary: the first word decides, as nobody waits for the rest. */
   let isSummarised: boolean | undefined;
   let brokenOff: ItemEnd | undefined;
@@ -33,36 +35,48 @@ export function createSpeaker(
     number: () => count++,
   };
 
-  const showOutput = (state: Parameters<typeof writeResponse>[0]): string =>
-    `"response":${writeResponse(state, output)}`;
-
   function beginItem(item: Item): string {
-    const at = output.length;
-    const id = shownIdOf(item);
-    texts = item.type === "tool-call" ? createInput(say, item, id, at) : createParts(say, id, at);
+    const at = `"output_index":${output.length}`;
+    place = `"item_id":${JSON.stringify(shownIdOf(item))},${at}`;
+    open = item.type === "tool-call" ? openInput(say, item, place) : undefined;
     isSummarised = echo.asked.summarises ? undefined : false;
-    const shown = showItem(item, "in_progress", sealing);
-    return say.event("response.output_item.added", `"item":${shown},"output_index":${at}`);
+    return say.event("response.output_item.added", `"item":${showItem(item, "in_progress", sealing)},${at}`);
   }
 
   function addTo(delta: ItemDelta): string {
-    const { kind, part } = delta;
-    isSummarised ??= kind === "reasoning";
-    if (!isSummarised) return texts?.add(kind, part, delta) ?? "";
-    return texts?.add("summary", kind === "reasoning" ? 0 : part + 1, delta) ?? "";
+    const { kind, part, annotation } = delta;
+    switch (kind) {
+      case "extra": // The whole call has it.
+        return "";
+      case "arguments":
+        return open?.add(delta) ?? "";
+      case "annotation":
+        return annotation === undefined ? "" : (open?.annotate(annotation) ?? "");
+      default:
+        isSummarised ??= kind === "reasoning";
+        if (!isSummarised) return addText(kind, part, delta);
+        return addText("summary", kind === "reasoning" ? 0 : part + 1, delta);
+    }
+  }
+
+  function addText(kind: TextKind, part: number, delta: ItemDelta): string {
+    if (open?.kind === kind && open.number === part) return open.add(delta);
+    const closed = open?.close() ?? "";
+    open = openText(say, kind, part, place);
+    return closed + open.begin() + open.add(delta);
   }
 
   function endItem(end: ItemEnd): string {
-    const said = texts?.close() ?? "";
-    const shown = keepItem(end);
-    return said + say.event("response.output_item.done", `"item":${shown},"output_index":${output.length - 1}`);
+    const said = open?.close() ?? "";
+    const at = output.length;
+    return said + say.event("response.output_item.done", `"item":${keepItem(end)},"output_index":${at}`);
   }
 
   function keepItem({ item, whole }: ItemEnd): string {
     const sections = isSummarised === true && item.type === "reasoning" ? [item.text, ...item.summary] : undefined;
     const shown = showItem(item, whole ? "completed" : "incomplete", sealing, sections);
     output.push(shown);
-    texts = undefined;
+    open = undefined;
     return shown;
   }
 
@@ -80,7 +94,8 @@ export function createSpeaker(
     const error = isCancelled ? new GatewayError("cancelled", "The response was cancelled.") : answer.error;
     const status = isCancelled ? "failed" : answer.status;
     const said = error === undefined || isCancelled || !tellsError ? "" : sayError(error);
-    return `${said}${say.event(`response.${status}`, showOutput({ ...answer, status, error }))}data: [DONE]\n\n`;
+    const response = writeResponse({ ...answer, status, error }, output);
+    return `${said}${say.event(`response.${status}`, `"response":${response}`)}data: [DONE]\n\n`;
   }
 
   /** Some readers look only within `error`, others only beside it. */
@@ -92,11 +107,11 @@ export function createSpeaker(
   function tell(event: Event): string {
     switch (event.type) {
       case "turn-queued": {
-        const body = showOutput("queued");
+        const body = `"response":${writeResponse("queued", output)}`;
         return say.event("response.created", body) + say.event("response.queued", body);
       }
       case "turn-start": {
-        const body = showOutput("in_progress");
+        const body = `"response":${writeResponse("in_progress", output)}`;
         // A queued one was announced already.
         return (count > 0 ? "" : say.event("response.created", body)) + say.event("response.in_progress", body);
       }

@@ -1,24 +1,26 @@
-/** Tools, read from a request, written for a server, and as a response object repeats them. */
+/** Tools and the choice among them, read from a request, written for a server, and as a response object repeats them. */
 import type { Tell } from "../../core/adapter.ts";
 import type { Settings, Tool } from "../../core/turn.ts";
 import { readCustomTool, readFunction } from "../common.ts";
-import { type Fields, isObject, readBoolean, readObject, readObjects, readString, requireName } from "../fields.ts";
+import {
+  type Fields,
+  invalid,
+  isObject,
+  missing,
+  readBoolean,
+  readChoice,
+  readObject,
+  readObjects,
+  readString,
+  requireName,
+  toFields,
+} from "../fields.ts";
 import { listAt, objectAt, type Said } from "../json.ts";
 
 /** An unknown type is kept for an adapter that knows it. */
 export function readTools(fields: Fields): readonly Tool[] {
   return (readObjects(fields, "tools") ?? []).map(readTool);
 }
-
-/** The tools that an item brings along; those without a type or a required name stay in it and are never offered. */
-export function readBroughtTools(item: Fields): readonly Tool[] {
-  const isNamed = (tool: Fields): boolean => Boolean(readString(tool, "name"));
-  const isTool = (tool: Fields, type = readString(tool, "type")): boolean =>
-    type !== undefined && type !== "" && (!namedTypes.has(type) || isNamed(tool));
-  return (readObjects(item, "tools") ?? []).filter((tool) => isTool(tool)).map(readTool);
-}
-
-const namedTypes: ReadonlySet<string> = new Set(["function", "custom", "namespace"]);
 
 function readTool(tool: Fields): Tool {
   const type = requireName(tool, "type");
@@ -30,9 +32,9 @@ function readTool(tool: Fields): Tool {
     case "custom":
       return { ...readCustomTool(tool), ...deferred };
     case "namespace": {
-      const name = requireName(tool, "name");
-      const group = { name, description: readString(tool, "description"), tools: readInnerTools(tool) };
-      return { type: "other", name: `namespace ${name}`, group, extra };
+      // The group has the same tools as the fields, one for one.
+      const group = { name: requireName(tool, "name"), description: readString(tool, "description") };
+      return { type: "other", name: `${type} ${group.name}`, group: { ...group, tools: readTools(tool) }, extra };
     }
     case "tool_search": {
       // A search that the server runs is its own.
@@ -51,16 +53,88 @@ function readTool(tool: Fields): Tool {
 /** The function that a model calls to search for tools where its wire has no such tool. */
 export const searchName = "tool_search";
 
-/** A group has the same tools as its fields, one for one. No model knows nested namespaces: an inner one stays as it is. */
-function readInnerTools(namespace: Fields): readonly Tool[] {
-  return (readObjects(namespace, "tools") ?? []).map((tool) =>
-    tool.values["type"] === "namespace"
-      ? { type: "other", extra: { dialect: "responses", fields: tool.values } }
-      : readTool(tool),
-  );
+type Chosen = Pick<Settings, "toolChoice" | "allowedTools">;
+
+/** A tool that the choice names must be among those given. */
+export function readToolChoice(fields: Fields, tools: readonly Tool[]): Chosen {
+  const { tool_choice: value = null } = fields.values;
+  if (value === null) return {};
+  if (typeof value === "string") {
+    const type = readChoice(fields, "tool_choice", ["auto", "none", "required"]) ?? "auto";
+    return { toolChoice: { type } };
+  }
+  const choice = toFields(value, "tool_choice");
+  const type = requireName(choice, "type");
+  switch (type) {
+    case "auto":
+    case "none":
+    case "required":
+      return { toolChoice: { type } };
+    case "function":
+    case "custom":
+      return { toolChoice: { type: "tool", name: requireOne(choice, toNames(tools)) } };
+    case "allowed_tools": {
+      const names = toNames(tools);
+      const allowed = new Set<string>();
+      for (const tool of readObjects(choice, "tools") ?? missing("tool_choice.tools"))
+        for (const name of requireAll(tool, names)) allowed.add(name);
+      const mode = readChoice(choice, "mode", ["auto", "required"]) ?? "auto";
+      return { toolChoice: { type: mode }, allowedTools: [...allowed] };
+    }
+    default:
+      return { toolChoice: { type: "other", extra: { dialect: "responses", fields: choice.values } } };
+  }
 }
 
-/** The tools as a response object repeats them: a function has all of its fields. */
+/**
+ * The names of tools by the words that may choose them: a function in a namespace by its own name or by both, a server's
+ * tools by their type or by that and its label. Searching all tools for each allowed one could take minutes.
+ */
+type Names = Map<string, Set<string>>;
+
+function toNames(tools: readonly Tool[]): Names {
+  const names: Names = new Map();
+  const add = (word: string, name: string): void => {
+    names.set(word, (names.get(word) ?? new Set()).add(name));
+  };
+  for (const tool of tools) {
+    const type = tool.type === "other" ? String(tool.extra.fields["type"]) : `${tool.type} ${tool.name}`;
+    add(type, tool.name ?? type);
+    if (tool.type !== "other") continue;
+    if (tool.name !== undefined) add(tool.name, tool.name);
+    for (const inner of tool.group?.tools ?? []) {
+      const both = `${tool.group?.name} ${inner.name}`;
+      add(`${inner.type} ${inner.name}`, both);
+      add(`${inner.type} ${both}`, both);
+    }
+  }
+  return names;
+}
+
+function requireAll(chosen: Fields, names: Names): Iterable<string> {
+  const type = requireName(chosen, "type");
+  if (type === "function" || type === "custom") return [requireOne(chosen, names)];
+  const label = readString(chosen, type === "namespace" ? "name" : "server_label");
+  const word = label === undefined ? type : `${type} ${label}`;
+  return names.get(word) ?? notGiven(word);
+}
+
+/** Without its namespace the one that has none is meant, or the only one with its name. */
+function requireOne(chosen: Fields, names: Names): string {
+  const name = requireName(chosen, "name");
+  const namespace = readString(chosen, "namespace");
+  const word = namespace === undefined ? name : `${namespace} ${name}`;
+  const meant = names.get(`${String(chosen.values["type"])} ${word}`) ?? notGiven(word);
+  const [first = word] = meant;
+  if (meant.has(word) || meant.size === 1) return meant.has(word) ? word : first;
+  return invalid("tool_choice", `Several namespaces have a tool '${name}'. Specify which one with 'namespace'.`);
+}
+
+function notGiven(name: string): never {
+  invalid("tool_choice", `Tool choice '${name}' not found in 'tools' parameter.`);
+}
+
+/** A function has all of its fields. */
 export function echoTools(fields: Fields): readonly object[] {
   return (readObjects(fields, "tools") ?? []).map(({ values }) =>
     values["type"] === "function"
@@ -100,7 +174,7 @@ const noParameters = { type: "object", properties: {} };
 /** Chat nests a grammar one level deeper than this wire. */
 function writeToolFormat(format: unknown): unknown {
   if (!isObject(format)) return undefined;
-  const { grammar: _, ...outer } = format;
+  const { grammar: _grammar, ...outer } = format;
   return { ...outer, ...objectAt(format, "grammar") };
 }
 

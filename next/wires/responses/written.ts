@@ -4,7 +4,7 @@ import { fieldsOf, type Item, type Message, type Reasoning, type ToolCall, type 
 import { parseObject } from "../fields.ts";
 import type { Seal } from "../wire.ts";
 import { writeContent } from "./content.ts";
-import { showOther } from "./other.ts";
+import { shownIdOf } from "./hosted.ts";
 import { sealCompaction, sealReasoning, toItsSource } from "./seal.ts";
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
@@ -40,8 +40,12 @@ function toShown(item: Item, status: ItemStatus, { seal, showsSeals }: Sealing, 
     }
     case "compaction":
       return { id, type: "compaction", encrypted_content: sealCompaction(item, seal) };
-    case "other":
-      return showOther(item, status === "in_progress");
+    case "other": {
+      // It comes whole, but is shown as in progress first.
+      const fields = fieldsOf(item.extra, "responses") ?? {};
+      const begins = status === "in_progress" && "status" in fields;
+      return { ...fields, id: shownIdOf(item), ...(begins && { status }) };
+    }
     case "reference":
       return { id, type: "item_reference" };
   }

@@ -1,10 +1,8 @@
-/** Custom tools for servers that know only functions: a tool's free text is a function's only string argument. */
-import type { Delta } from "../../core/event.ts";
-import type { ToolCall } from "../../core/item.ts";
-import type { FunctionTool, Tool, Turn } from "../../core/turn.ts";
-import { isObject, parseObject } from "../fields.ts";
-import { objectAt, textAt } from "../json.ts";
-import type { Habits } from "../wire.ts";
+/** Custom tools for models that know only functions: a tool's free text is a function's only string argument. */
+import type { Delta } from "../core/event.ts";
+import type { ToolCall } from "../core/item.ts";
+import type { FunctionTool, Tool } from "../core/turn.ts";
+import { isObject, parseObject } from "./fields.ts";
 
 /** The function that stands in for a tool. It cannot enforce a grammar, but can describe it. */
 export function toFunction(tool: Extract<Tool, { type: "custom" }>): FunctionTool {
@@ -20,9 +18,10 @@ const freeInput = {
   additionalProperties: false,
 } as const;
 
+/** The dialects write a grammar's fields beside its type, or below it. */
 function describeFormat(format: unknown): string {
   if (!isObject(format) || format["type"] !== "grammar") return "";
-  const { syntax = "", definition = "" } = objectAt(format, "grammar") ?? format;
+  const { syntax = "", definition = "" } = isObject(format["grammar"]) ? format["grammar"] : format;
   return `The input must match this ${String(syntax)} grammar:\n${String(definition)}`;
 }
 
@@ -37,10 +36,9 @@ type Say = (delta: Delta) => void;
  * Says calls of such functions as the tools' own. A text can be read only when its JSON is whole, so from the first of
  * them on all calls wait for the words or the finish that follow.
  */
-export function restoringCalls(habits: Habits, turn: Turn | undefined, say: Say): Say {
-  const tools = habits.hasCustomTools ? undefined : turn?.settings.tools.filter(({ type }) => type === "custom");
-  if (tools === undefined || tools.length === 0) return say;
-  const names = new Set(tools.map(({ name }) => name));
+export function restoringCalls(tools: readonly Tool[], say: Say): Say {
+  const names = new Set(tools.flatMap((tool) => (tool.type === "custom" ? tool.name : [])));
+  if (names.size === 0) return say;
   const written = new Map<number, string>();
   let held: Delta[] = [];
 

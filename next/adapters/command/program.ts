@@ -1,0 +1,147 @@
+/** Runs one program in its own process group: output waits to be read, and nothing of the group stays behind. */
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { basename } from "node:path";
+import { GatewayError } from "../../core/errors.ts";
+
+export interface Launch {
+  readonly argv: readonly [program: string, ...rest: string[]];
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** All of its standard input. */
+  readonly input: string;
+}
+
+export interface Program {
+  /** What it wrote next; undefined at the end of its output. */
+  read(): Promise<Buffer | undefined>;
+  /** Resolves when it has ended well; throws how it failed. */
+  succeed(): Promise<void>;
+  /** It may clean up: it is asked to end, and killed a little later. */
+  stop(): void;
+  /** At once. */
+  kill(): void;
+  /** It has ended, however it did. */
+  readonly gone: Promise<void>;
+}
+
+const graceMs = 2_000;
+/** How long after its end output may arrive: who left its group may hold the output open for ever. */
+const maxDelayMs = 500;
+const maxErrorBytes = 2_048;
+const maxOutputBytes = 64 * 1024 * 1024;
+
+export function startProgram(launch: Launch): Program {
+  const child = spawnGroup(launch);
+  const { stdout, stderr, stdin } = child;
+  const output: AsyncIterator<Buffer> = stdout[Symbol.asyncIterator]();
+  const { promise: gone, resolve: end } = Promise.withResolvers<void>();
+  let errors = Buffer.alloc(0);
+  let failure: GatewayError | undefined;
+  let bytes = 0;
+  let killer: NodeJS.Timeout | undefined;
+
+  const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
+
+  /** The id of a group that has ended may belong to another by now. */
+  function send(order: NodeJS.Signals): void {
+    if (!hasEnded()) signalGroup(child, order);
+  }
+
+  /** Those who look may have been held up longer than the output took: what came meanwhile is still unread. */
+  function expectEnd(): void {
+    setTimeout(() => setImmediate(() => stdout.readableLength === 0 && stdout.destroy()), maxDelayMs).unref();
+  }
+
+  function toCause(): Error {
+    const said = errors.toString("utf8").trim();
+    return new Error(`${basename(launch.argv[0])} wrote to its standard error: ${said || "nothing"}`);
+  }
+
+  stderr.on("data", (more: Buffer) => (errors = Buffer.concat([errors, more]).subarray(-maxErrorBytes)));
+  // Not only the start can fail: so does every signal to a program that runs as another user.
+  child.on("error", (error) => {
+    if (child.pid !== undefined) return;
+    failure = toLaunchFailure(error, launch);
+    stdout.destroy();
+    end();
+  });
+  child.once("exit", () => {
+    signalGroup(child, "SIGKILL");
+    clearTimeout(killer);
+    expectEnd();
+    setTimeout(() => stderr.destroy(), maxDelayMs).unref();
+    end();
+  });
+  // A program need not read its input, and a broken pipe is an end like any other.
+  for (const pipe of [stdin, stdout, stderr]) pipe.on("error", () => {});
+  stdin.end(launch.input);
+
+  return {
+    gone,
+    async read() {
+      // What is cut off ends too: the exit code tells whether it is complete.
+      const { value, done } = await output.next().catch(() => ({ value: undefined, done: true }));
+      if (done === true || value === undefined) return undefined;
+      bytes += value.length;
+      if (hasEnded()) expectEnd();
+      if (bytes <= maxOutputBytes) return value;
+      const message = `The adapter's program wrote more than ${maxOutputBytes} bytes.`;
+      throw new GatewayError("adapter_protocol", message, { wireCode: "adapter_answer_too_large", cause: toCause() });
+    },
+    async succeed() {
+      await gone;
+      if (failure !== undefined) throw failure;
+      const { exitCode, signalCode } = child;
+      if (exitCode === 0) return;
+      const how = exitCode === null ? `was terminated by ${signalCode}` : `failed with exit code ${exitCode}`;
+      // It may have acted before it failed, so it is not run again. It can report what may pass.
+      const details = { isLasting: true, cause: toCause() };
+      throw new GatewayError("adapter_error", `The adapter's program ${how}.`, details);
+    },
+    stop() {
+      stdout.destroy();
+      send("SIGTERM");
+      killer = setTimeout(() => send("SIGKILL"), graceMs).unref();
+    },
+    kill() {
+      stdout.destroy();
+      send("SIGKILL");
+    },
+  };
+}
+
+function spawnGroup(launch: Launch): ChildProcessWithoutNullStreams {
+  const { argv, cwd, env } = launch;
+  const [program, ...rest] = argv;
+  try {
+    return spawn(program, rest, { cwd, env, detached: true, windowsHide: true, stdio: "pipe" });
+  } catch (thrown) {
+    throw toLaunchFailure(thrown, launch);
+  }
+}
+
+function signalGroup(child: ChildProcessWithoutNullStreams, order: NodeJS.Signals): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, order);
+  } catch {
+    // No such group: everyone is gone, or the system has none.
+    child.kill(order);
+  }
+}
+
+function toLaunchFailure(thrown: unknown, { argv: [program] }: Launch): GatewayError {
+  const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "unknown cause";
+  if (code === "E2BIG")
+    return new GatewayError("adapter_bad_request", "The text is too long for the adapter's program.", {
+      cause: thrown,
+    });
+  const message = `The adapter's program ${basename(program)} could not be started (${code}).`;
+  return new GatewayError(busy.has(code) ? "overloaded" : "adapter_error", message, {
+    retryAfterSeconds: busy.has(code) ? 1 : undefined,
+    cause: thrown,
+  });
+}
+
+/** The machine is short of processes, files or memory. */
+const busy: ReadonlySet<string> = new Set(["EAGAIN", "EMFILE", "ENFILE", "ENOMEM"]);

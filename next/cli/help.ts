@@ -1,0 +1,71 @@
+/** The texts of `--help`. */
+import type { Command, Group } from "./command.ts";
+
+export function describeCommands(commands: Readonly<Record<string, Command | Group>>): string {
+  return [
+    "Portico, the front door of an AI gateway: chat completions and responses over",
+    "HTTP, with memory.",
+    "",
+    "Usage: portico <command> [options]",
+    "",
+    "Commands:",
+    ...table(Object.entries(commands).map(([name, { summary }]) => [name, summary])),
+    "",
+    "Options:",
+    ...table([
+      ["--help", "Show this, or with a command its help."],
+      ["--version", "Show the version."],
+    ]),
+  ].join("\n");
+}
+
+export function describeGroup(name: string, { summary, commands }: Group): string {
+  return [
+    `portico ${name}: ${summary}`,
+    "",
+    `Usage: portico ${name} <command> [options]`,
+    "",
+    "Commands:",
+    ...table(Object.entries(commands).map(([command, { summary }]) => [command, summary])),
+    "",
+    `See 'portico ${name} <command> --help'.`,
+  ].join("\n");
+}
+
+export function describeCommand(name: string, command: Command): string {
+  const options = Object.entries(command.options).map(([option, { value, summary }]): Row => {
+    return [value === undefined ? `--${option}` : `--${option} ${value}`, summary];
+  });
+  return [
+    `portico ${name}: ${command.summary}`,
+    "",
+    ...fold(`Usage: portico ${command.usage}`, "       "),
+    "",
+    ...table([...options, ["--help", "Show this."]]),
+    ...(command.notes.length === 0 ? [] : ["", ...command.notes.flatMap((note) => fold(note))]),
+  ].join("\n");
+}
+
+/** How to type a command: in a checkout, npm runs it. */
+export function nameOf(command: string): string {
+  if (process.env["npm_package_name"] !== "portico") return `portico ${command}`;
+  return command === "start" ? "npm start" : `npm run portico ${command}`;
+}
+
+type Row = readonly [left: string, right: string];
+
+function table(rows: readonly Row[]): string[] {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  return rows.flatMap(([left, right]) => fold(`  ${left.padEnd(width)}  ${right}`, " ".repeat(width + 4)));
+}
+
+/** The usual width of a terminal. */
+const maxWidth = 80;
+
+/** Wraps a line between words, but not within brackets; `indent` precedes all lines but the first. */
+function fold(text: string, indent = ""): string[] {
+  if (text.length <= maxWidth) return [text];
+  const blanks = [...text.matchAll(/ (?! |[^[]*\])/g)].map(({ index }) => index);
+  const last = blanks.findLast((index) => index > indent.length && index <= maxWidth);
+  return last === undefined ? [text] : [text.slice(0, last), ...fold(indent + text.slice(last + 1), indent)];
+}

@@ -1,0 +1,145 @@
+/** Asks the lanes of a path one after the other, and the first again where that may help, until one says a word. */
+import type { Adapter, Remark, Reply, Tell } from "../adapter.ts";
+import { type ErrorCode, GatewayError, toGatewayError } from "../errors.ts";
+import type { Item } from "../item.ts";
+import type { Trace, Turn } from "../turn.ts";
+import type { Breaker } from "./breaker.ts";
+import { type Lane, toOwnName } from "./lane.ts";
+
+/** A lane that turns go to. */
+export interface Step {
+  readonly lane: Lane;
+  /** Its adapter, which takes any turn. */
+  readonly adapter: Adapter;
+  /** Absent: it is asked whatever happened before. */
+  readonly breaker: Breaker | undefined;
+}
+
+/** With the model's name as the caller wrote it. */
+export interface RoutedTurn extends Turn {
+  /** What a model that takes so many tokens sees instead of all items; throws if that cannot be. */
+  fit?(contextWindow: number): readonly Item[];
+}
+
+export interface Clock {
+  readonly now: () => number;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+  /** Rejects with the signal's reason when that aborts. */
+  readonly wait: (ms: number, signal: AbortSignal) => Promise<unknown>;
+  /** The context of one attempt, in place of the caller's. */
+  readonly traceOf?: ((turn: Turn, adapter: string) => Trace | undefined) | undefined;
+}
+
+export async function askLanes(
+  path: readonly Step[],
+  turn: RoutedTurn,
+  signal: AbortSignal,
+  tell: Tell,
+  clock: Clock,
+): Promise<Reply> {
+  let failure: GatewayError | undefined;
+  for (const step of path) {
+    const said = await askLane(step, step === path[0], turn, signal, tell, clock);
+    if (!(said instanceof GatewayError)) return said;
+    // The caller wanted the first, and reads why that one could not answer.
+    failure ??= said;
+  }
+  throw failure;
+}
+
+/** What it says, or why it says nothing; throws what no other lane could mend. */
+async function askLane(
+  step: Step,
+  isFirst: boolean,
+  turn: RoutedTurn,
+  signal: AbortSignal,
+  tell: Tell,
+  clock: Clock,
+): Promise<Reply | GatewayError> {
+  const { lane, breaker } = step;
+  const { name: adapter } = lane;
+  const restMs = breaker?.enter() ?? 0;
+  if (restMs > 0) {
+    tell({ type: "tried", adapter, code: "overloaded" });
+    return resting(adapter, restMs);
+  }
+  const began = clock.now();
+  for (let times = 0; ; times++) {
+    try {
+      const reply = await askOnce(step, turn, signal, tell, clock);
+      breaker?.learn();
+      return reply;
+    } catch (thrown) {
+      const failure = toGatewayError(thrown);
+      const isMendable = !signal.aborted && isLanesFault(failure.code, lane, turn.model, isFirst);
+      if (isMendable) tell({ type: "tried", adapter, code: failure.code });
+      const mayRetry = isMendable && isFirst && times < lane.retries && (breaker?.state() ?? "closed") === "closed";
+      const waitMs = mayRetry ? toWaitMs(failure, times, clock) : Infinity;
+      if (clock.now() - began + waitMs > maxWaitMs) {
+        // Only the last attempt counts: the breaker counts turns.
+        breaker?.learn(signal.aborted ? "client_closed" : failure.code);
+        if (isMendable) return failure;
+        throw signal.aborted ? thrown : failure;
+      }
+      await clock.wait(waitMs, signal);
+    }
+  }
+}
+
+async function askOnce(
+  { lane, adapter }: Step,
+  turn: RoutedTurn,
+  signal: AbortSignal,
+  tell: Tell,
+  { traceOf }: Clock,
+): Promise<Reply> {
+  signal.throwIfAborted();
+  const { id, settings, stream } = turn;
+  const model = toOwnName(lane, turn.model);
+  const contextWindow = lane.contextWindow ?? lane.adapter.contextWindow?.(model);
+  const items = contextWindow === undefined ? turn.items : (turn.fit?.(contextWindow) ?? turn.items);
+  tell({ type: "asked", adapter: lane.name, model });
+  const trace = traceOf?.(turn, lane.name) ?? turn.trace;
+  // What an adapter cannot accept is only worth telling if it answers.
+  const remarks: Remark[] = [];
+  const asked = { id, trace, model, items, settings, stream };
+  const reply = await adapter.open(asked, signal, (remark) => void remarks.push(remark));
+  for (const remark of remarks) tell(remark);
+  return reply;
+}
+
+const backOffMs = 200;
+/** No attempt begins later than this after the first: then the caller, told how long to wait, decides. */
+const maxWaitMs = 1_000;
+
+function toWaitMs({ code, isLasting, retryAfterSeconds = 0 }: GatewayError, times: number, { random }: Clock): number {
+  if (isLasting || !passingFaults.has(code)) return Infinity;
+  // Half random, so that turns that failed together do not come back together.
+  return Math.max(backOffMs * 2 ** times * (0.5 + random() / 2), retryAfterSeconds * 1_000);
+}
+
+/** They may pass in a moment. After a timeout the caller has waited long enough. */
+const passingFaults: ReadonlySet<ErrorCode> = new Set(["adapter_error", "adapter_rate_limit", "overloaded"]);
+
+/** Faults of one lane that another need not share: also a wrong key, garbage instead of an answer, a bug. */
+const lanesFaults: ReadonlySet<ErrorCode> = new Set([
+  ...passingFaults,
+  "adapter_timeout",
+  "adapter_protocol",
+  "adapter_refused",
+  "internal_error",
+]);
+
+function isLanesFault(code: ErrorCode, lane: Lane, model: string, isFirst: boolean): boolean {
+  // The request was meant for the first; a fallback may well be too small for it.
+  if (code === "unsupported_parameter" || code === "context_length_exceeded") return !isFirst;
+  // A missing model is the caller's mistake, unless the operator chose the name.
+  if (code === "adapter_not_found") return !isFirst || toOwnName(lane, model) !== model;
+  return lanesFaults.has(code);
+}
+
+function resting(adapter: string, restMs: number): GatewayError {
+  const message = `The adapter '${adapter}' has failed too often, so it is left alone for a moment. Try again then.`;
+  return new GatewayError("overloaded", message, { retryAfterSeconds: Math.ceil(restMs / 1_000) });
+}

@@ -1,0 +1,166 @@
+/** What Prometheus reads. Labels are the operator's names and the gateway's own words, never what a caller chooses. */
+import type { ErrorCode } from "../core/errors.ts";
+import type { Told } from "../core/place.ts";
+import type { Usage } from "../core/turn.ts";
+import { readProcess } from "./process.ts";
+import { askedOf, failureOf, type RequestRecord } from "./record.ts";
+import { type Counter, createRegistry, type Family, observe, type Reading } from "./series.ts";
+
+/** How one attempt at an adapter went. */
+export interface Attempt {
+  readonly outcome: "completed" | "incomplete" | "failed" | "cancelled";
+  /** Of a failure. */
+  readonly code?: ErrorCode | undefined;
+  /** As far as the adapter reported it. */
+  readonly usage?: Usage | undefined;
+  readonly ms: number;
+}
+
+/** What is measured only when somebody reads. */
+export interface Gauges {
+  /** Turns that callers wait for. */
+  readonly running: number;
+  /** Of these, turns that wait for another turn of their session. */
+  readonly waiting: number;
+  readonly background: number;
+  readonly connections: number;
+  readonly heldBytes: number;
+  readonly isReady: boolean;
+  readonly adapters: readonly { readonly name: string; readonly state: (typeof breakerStates)[number] }[];
+}
+
+const breakerStates = ["closed", "open", "half-open"] as const;
+const histories: readonly Told[] = ["new", "continued", "matched", "forked", "foreign", "stateless"];
+
+/** In seconds, from one word of a local model to an agent's long run. */
+const turnBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
+/** From a page in a disk's cache to a server that hardly responds. */
+const commitBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+export function createMetrics(version: string) {
+  const registry = createRegistry();
+  const counter = (name: string, help: string) => registry.counter(`portico_${name}`, help);
+  const histogram = (name: string, help: string) => registry.histogram(`portico_${name}`, help, turnBounds);
+
+  const requests = counter("requests_total", "Requests answered.");
+  const requestSeconds = histogram("request_seconds", "From a request's arrival to the end of its answer.");
+  const firstSeconds = histogram("first_byte_seconds", "For turns: from arrival to the first byte of the answer.");
+  const turns = counter("history_total", "Turns by history outcome.");
+  const commit = registry.histogram("portico_commit_seconds", "How long the store took to commit.", commitBounds)({});
+  const attempts = counter("adapter_turns_total", "Attempts at the adapter, by result.");
+  const attemptSeconds = histogram("adapter_seconds", "From the start of an attempt to its last word.");
+  const adapterTokens = counter("tokens_total", "Tokens as reported by the adapter.");
+  const ownerTokens = counter("owner_tokens_total", "The same, for the turns of a token's name.");
+  const retries = counter("adapter_retries_total", "Retries of the adapter.");
+  const fallbacks = counter("adapter_fallbacks_total", "Turns passed on from the adapter to a fallback.");
+
+  const onPath = once((path: string) => {
+    const seconds = once((outcome: Outcome) => requestSeconds({ path, outcome }));
+    // Prometheus sees no increase in a series that is new, so what is worth an alert counts from 0.
+    seconds("failed");
+    const status = once((status: number) => requests({ path, status }));
+    return { status, seconds, firstSeconds: once((stream: boolean) => firstSeconds({ path, stream })) };
+  });
+
+  const ofAdapter = once((adapter: string) => {
+    const ended = once((outcome: string) => attempts({ adapter, outcome }));
+    const failed = once((code: string) => attempts({ adapter, outcome: "failed", code }));
+    for (const outcome of ["completed", "incomplete", "cancelled"]) ended(outcome);
+    const seconds = attemptSeconds({ adapter });
+    const countTokens = createTokenCount(adapterTokens, { adapter });
+    return {
+      retries: retries({ adapter }),
+      fallbacks: fallbacks({ adapter }),
+      ended({ outcome, code = "internal_error", usage, ms }: Attempt): void {
+        (outcome === "failed" ? failed(code) : ended(outcome)).count += 1;
+        observe(seconds, ms);
+        if (usage !== undefined) countTokens(usage);
+      },
+    };
+  });
+
+  const ofOwner = once((owner: string) => once((adapter: string) => createTokenCount(ownerTokens, { owner, adapter })));
+  const withHistory = once((history: Told) => turns({ history }));
+  for (const history of histories) withHistory(history);
+
+  return {
+    ofAdapter,
+    ended(record: RequestRecord): void {
+      const { kind, status, route = "unknown", heading, answer, owner, firstMs } = record;
+      if (status !== undefined) {
+        const path = onPath(route);
+        path.status(status).count += 1;
+        // An upgraded request lasts as long as its connection, whose turns are counted one by one.
+        if (status >= 200) observe(path.seconds(toOutcome(record, status)), record.ms);
+        if (firstMs !== undefined) observe(path.firstSeconds(record.isStreamed === true), firstMs);
+      }
+      if (answer === undefined || heading === undefined) return;
+      withHistory(heading.told).count += 1;
+      // A program may have any number of owners.
+      if (answer.usage === undefined || owner === undefined || kind === "talk") return;
+      ofOwner(owner)(askedOf(heading)?.adapter ?? "")(answer.usage);
+    },
+    refused(status: number): void {
+      onPath("unknown").status(status).count += 1;
+    },
+    committed: (ms: number): void => observe(commit, ms),
+    async read(gauges: Gauges) {
+      for (const { name } of gauges.adapters) ofAdapter(name);
+      const text = registry.toText([...toReadings(gauges, version), ...(await readProcess())]);
+      return { contentType: "text/plain; version=0.0.4; charset=utf-8", text };
+    },
+  };
+}
+
+/** The same value for the same key, made when it is first asked for. */
+function once<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
+  const made = new Map<Key, Value>();
+  return (key) => {
+    let value = made.get(key);
+    if (value === undefined) made.set(key, (value = make(key)));
+    return value;
+  };
+}
+
+type Outcome = "answered" | "refused" | "failed" | "left";
+
+/** A flood of instant refusals must not make answers look quick; and a stream that failed began with a good status. */
+function toOutcome(record: RequestRecord, status: number): Outcome {
+  const told = status < 400 ? (failureOf(record)?.status ?? status) : status;
+  if (told === 499) return "left";
+  if (told >= 500) return "failed";
+  return told >= 400 ? "refused" : "answered";
+}
+
+/** `cached` is included in `input`, `reasoning` in `output`. */
+function createTokenCount(tokens: Family<Counter>, labels: Readonly<Record<string, string>>): (usage: Usage) => void {
+  const [input, cached] = [tokens({ ...labels, kind: "input" }), tokens({ ...labels, kind: "cached" })];
+  const [output, reasoning] = [tokens({ ...labels, kind: "output" }), tokens({ ...labels, kind: "reasoning" })];
+  return (usage) => {
+    input.count += usage.inputTokens;
+    cached.count += usage.cachedTokens;
+    output.count += usage.outputTokens;
+    reasoning.count += usage.reasoningTokens;
+  };
+}
+
+function toReadings(gauges: Gauges, version: string): readonly Reading[] {
+  const states = gauges.adapters.flatMap(({ name: adapter, state: current }) =>
+    breakerStates.map((state) => [{ adapter, state }, state === current ? 1 : 0] as const),
+  );
+  // Its labels are joined to other series.
+  const build = [[{ version, node: process.versions.node }, 1]] as const;
+  const readings = [
+    ["turns_running", "Turns that callers are waiting for.", gauges.running],
+    ["turns_waiting", "Turns that wait for another turn of their session.", gauges.waiting],
+    ["background_turns_running", "Turns in the background or with an Idempotency-Key.", gauges.background],
+    ["websocket_connections", "Open WebSockets.", gauges.connections],
+    ["held_bytes", "Memory used by requests, unread answers and WebSockets.", gauges.heldBytes],
+    ["store_ready", "1: turns can be stored; 0: they cannot.", gauges.isReady ? 1 : 0],
+    ["adapter_breaker_state", "1 for the current state of the adapter's circuit breaker.", states],
+    ["build_info", "Which versions are running.", build],
+  ] as const;
+  return readings.map(([name, help, value]) => [`portico_${name}`, "gauge", help, value]);
+}

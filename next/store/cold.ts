@@ -1,0 +1,105 @@
+/** Every statement that no turn waits for, in SQL that any database speaks: what is deleted, listed, kept for a while. */
+
+const turn = `t.n, t.key, t.session, s.name, s.kind, t.model, t.created, t.input, t.answer, t.told, t.echo`;
+const summary = `s.n, s.name, s.kind, s.owner, s.created, s.used,
+  (SELECT count(*) FROM turn t WHERE t.session = s.n AND t.digest IS NOT NULL) AS turns,
+  (SELECT t.input FROM turn t WHERE length(t.input) < 100000
+    AND t.n = (SELECT min(f.n) FROM turn f WHERE f.session = s.n AND f.digest IS NOT NULL)) AS input`;
+const record = `s.n, s.id, s.name, s.kind, s.owner, s.created, s.used, s.metadata, s.shows,
+  (SELECT t.key FROM turn t WHERE t.n = s.tip) AS tip`;
+const path = (columns: string, start: string): string => `WITH RECURSIVE up (n) AS (
+    ${start} UNION ALL SELECT t.parent FROM up JOIN turn t ON t.n = up.n WHERE t.parent IS NOT NULL
+  ) SELECT ${columns} FROM up JOIN turn t ON t.n = up.n`;
+
+export const cold = {
+  // What is deleted. A turn without told is the empty node that a deleted one left.
+  response: `SELECT t.n FROM turn t JOIN session s ON s.n = t.session
+    WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.echo IS NOT NULL`,
+  doomedTurn: `SELECT t.n, t.parent, t.session, t.input, t.answer, t.told, t.echo, t.created, s.tip, s.kind
+    FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ?`,
+  isFollowed: "SELECT 1 FROM turn WHERE parent = ? LIMIT 1",
+  followers: "SELECT n FROM turn WHERE parent = ? LIMIT 2",
+  below: `WITH RECURSIVE below (n) AS (
+      SELECT CAST(? AS INTEGER) UNION ALL SELECT t.n FROM below JOIN turn t ON t.parent = below.n
+    ) SELECT n FROM below ORDER BY n DESC`,
+  emptyTurn: `UPDATE turn SET question = NULL, digest = NULL, model = '', input = '[]', answer = '[]', told = '', echo = NULL
+    WHERE n = ?`,
+  removeTurn: "DELETE FROM turn WHERE n = ?",
+  freeFollowers: "UPDATE turn SET parent = NULL WHERE parent = ?",
+  removeCall: "DELETE FROM call WHERE session = ? AND id = ? AND turn = ?",
+  removeTextUse: "DELETE FROM text_use WHERE session = ? AND digest = ? AND turn = ?",
+  removeUnusedText: `DELETE FROM text WHERE session = ? AND digest = ?
+    AND NOT EXISTS (SELECT 1 FROM text_use u WHERE u.session = text.session AND u.digest = text.digest)`,
+  setTip: "UPDATE session SET tip = ? WHERE n = ?",
+  removeBareHidden: `DELETE FROM session WHERE n = ? AND kind = 'hidden'
+    AND NOT EXISTS (SELECT 1 FROM turn WHERE session = session.n)`,
+  sessionNumber: "SELECT n, owner, kind, tip FROM session WHERE id = ? AND name = ?",
+  removeSession: "DELETE FROM session WHERE id = ?",
+  markErased: `INSERT INTO erased (id, moment, at) VALUES (?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET moment = excluded.moment, at = excluded.at`,
+  forgetErased: "DELETE FROM erased WHERE at < ?",
+  doom: "INSERT INTO doomed (n) VALUES (?)",
+  nextDoomed: "SELECT n FROM doomed LIMIT 1",
+  turnsOfDoomed: "SELECT n FROM turn WHERE session = ? LIMIT ?",
+  callsOfDoomed: "DELETE FROM call WHERE session = ? AND id IN (SELECT id FROM call WHERE session = ? LIMIT ?)",
+  usesOfDoomed: "DELETE FROM text_use WHERE session = ?",
+  textsOfDoomed: "DELETE FROM text WHERE session = ?",
+  removeDoomed: "DELETE FROM doomed WHERE n = ?",
+
+  // What is no longer kept.
+  note: "SELECT value FROM note WHERE name = ?",
+  setNote: "INSERT INTO note (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+  turnsBehind: "SELECT n, depth, created FROM turn WHERE n > ? ORDER BY n LIMIT ?",
+  parent: "SELECT parent FROM turn WHERE n = ?",
+  sessionOfTurn: "SELECT session FROM turn WHERE n = ?",
+  idleSessions: `SELECT n, used FROM session WHERE kind <> 'hidden' AND used < ?
+    AND NOT EXISTS (SELECT 1 FROM turn WHERE session = session.n)`,
+  crowdedOwners: `SELECT owner, count(*) AS sessions FROM session WHERE kind <> 'hidden'
+    GROUP BY owner HAVING count(*) > ?`,
+  idlestSessions: `SELECT n, used FROM session WHERE kind <> 'hidden' AND owner = ? ORDER BY used, n LIMIT ?`,
+  removeUnusedSession: "DELETE FROM session WHERE n = ? AND used = ?",
+
+  // Conversations.
+  conversation: `SELECT n, name, tip, metadata, created FROM session
+    WHERE id = ? AND name = ? AND owner = ? AND kind <> 'hidden'`,
+  describe: "UPDATE session SET metadata = ?, used = ? WHERE id = ? AND name = ? AND owner = ? AND kind <> 'hidden'",
+  depth: "SELECT depth FROM turn WHERE n = ?",
+  turnOfSession: "SELECT n, key, session, parent, input, answer, told, echo FROM turn WHERE n = ? AND session = ?",
+  pathNumbers: path("t.n", "SELECT CAST(? AS INTEGER)"),
+  setItems: "UPDATE turn SET input = ?, answer = ? WHERE n = ?",
+  text: "SELECT text FROM text WHERE session = ? AND digest = ?",
+
+  // What an operator sees.
+  owners: "SELECT DISTINCT owner FROM session WHERE kind <> 'hidden'",
+  session: `SELECT ${record} FROM session s WHERE s.id = ? AND s.name = ? AND s.kind <> 'hidden'`,
+  hiddenSession: `SELECT ${record} FROM session s WHERE s.id = ? AND s.name = ? AND s.kind = 'hidden'`,
+  sessionAround: `SELECT ${record}, t.n AS turn FROM turn t JOIN session s ON s.n = t.session
+    WHERE t.n = ? AND t.key = ?`,
+  place: "SELECT used, n FROM session WHERE id = ? AND name = ? AND kind <> 'hidden'",
+  sessionsBehind: `SELECT ${summary} FROM session s WHERE s.kind <> 'hidden'
+    AND (s.used < ? OR (s.used = ? AND s.n < ?)) ORDER BY s.used DESC, s.n DESC LIMIT ?`,
+  sessionsOfOwnerBehind: `SELECT ${summary} FROM session s WHERE s.kind <> 'hidden'
+    AND (s.used < ? OR (s.used = ? AND s.n < ?)) AND s.owner = ? ORDER BY s.used DESC, s.n DESC LIMIT ?`,
+  summary: `SELECT ${summary} FROM session s WHERE s.id = ? AND s.name = ? AND s.kind <> 'hidden'`,
+  hiddenBehind: `SELECT ${summary} FROM session s WHERE s.kind = 'hidden' AND s.id < ? ORDER BY s.id DESC LIMIT ?`,
+  hiddenOfOwnerBehind: `SELECT ${summary} FROM session s WHERE s.kind = 'hidden' AND s.id < ? AND s.owner = ?
+    ORDER BY s.id DESC LIMIT ?`,
+  turnNumbers: "SELECT n FROM turn WHERE session = ? ORDER BY n",
+  newestTurn: "SELECT max(n) AS n FROM turn",
+
+  // The archive.
+  sessionsAfter: `SELECT ${record} FROM session s WHERE s.id > ? ORDER BY s.id LIMIT ?`,
+  turnsAfter: "SELECT n FROM turn WHERE n > ? ORDER BY n LIMIT ?",
+  archivedTurn: `SELECT ${turn}, s.owner, t.depth, t.question, t.digest, t.remembers,
+      (SELECT p.key FROM turn p WHERE p.n = t.parent) AS parent
+    FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ?`,
+  anyHinted: "SELECT 1 FROM session WHERE kind = 'hinted' LIMIT 1",
+  adoptSecret: "UPDATE secret SET value = ? WHERE name = ?",
+  addSecret: "INSERT INTO secret (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING",
+  sessionById: "SELECT n, name, owner FROM session WHERE id = ?",
+  setUse: "UPDATE session SET shows = ?, used = ? WHERE n = ?",
+  turnById: "SELECT key, session FROM turn WHERE n = ?",
+  isBelow: `SELECT 1 FROM turn t JOIN turn p ON p.session = t.session WHERE t.n = ? AND p.n = ? AND p.key = ?`,
+  giveTip: `UPDATE session SET tip = ? WHERE n = ? AND tip IS NULL
+    AND EXISTS (SELECT 1 FROM turn t WHERE t.n = ? AND t.key = ? AND t.session = session.n)`,
+} as const;

@@ -1,0 +1,117 @@
+/** The file of a store: only ours, private to its user, and at any time one gateway's alone. */
+import { randomBytes } from "node:crypto";
+import { accessSync, chmodSync, closeSync, constants, mkdirSync, openSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { GatewayError } from "../core/errors.ts";
+import { applicationId, beginning, layout, pragmas, schema } from "./schema.ts";
+import { primary, primaryOf } from "./trouble.ts";
+
+/** How long whoever opens or writes waits for another process at the same file. */
+export const patienceMs = 10_000;
+
+/** Makes a new file, or throws for one that is not ours to read, which stays as it was. */
+export function prepareFile(file: string): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    const found = statSync(file, { throwIfNoEntry: false });
+    if (found === undefined) closeSync(openSync(file, "a", 0o600));
+    // For a read-only file SQLite would make a read-only log.
+    else accessSync(file, constants.R_OK | constants.W_OK);
+    if (found === undefined || found.size === 0 || isWithoutTables(file)) begin(file);
+  } catch (thrown) {
+    throw cannotOpen(file, thrown);
+  }
+}
+
+/**
+ * Keeps other gateways away until it is called: a transaction that never ends on a file beside, so that the command
+ * line can use the store. The system releases it when the process ends, however it ends.
+ */
+export function lockFile(file: string): () => void {
+  const path = lockPath(file);
+  let lock: DatabaseSync | undefined;
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makePrivate(path);
+    // On a read-only file SQLite would give everybody the lock.
+    accessSync(path, constants.R_OK | constants.W_OK);
+    lock = new DatabaseSync(path, { timeout: 0 });
+    // Without a journal's file a crash leaves nothing to clean up.
+    lock.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
+  } catch (thrown) {
+    lock?.close();
+    if (primaryOf(thrown) !== primary.busy) throw cannotOpen(path, thrown);
+    throw refusal(file, "is in use by another gateway.", "Stop that one, or name another file (gateway.sessions.store).");
+  }
+  const held = lock;
+  return () => held.close();
+}
+
+export const lockPath = (file: string): string => `${file}-gateway`;
+
+/** An existing one is not opened: to close it again would release the lock that this process may have on it. */
+function makePrivate(path: string): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) closeSync(openSync(path, "a", 0o600));
+  else if (found.uid === process.getuid?.() && (found.mode & 0o077) !== 0) chmodSync(path, 0o600);
+}
+
+function isWithoutTables(file: string): boolean {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: patienceMs });
+  try {
+    database.exec("BEGIN");
+    const read = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0];
+    const found = read("user_version") as number;
+    const owner = read("application_id");
+    if (database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined && owner === 0) return true;
+    if (owner === formerId) throw refusal(file, "was written by the former engine, whose files this one cannot read.", newFile);
+    if (owner !== applicationId) throw refusal(file, "is another program's database.", anotherFile);
+    if (found <= layout) return false;
+    const remedy = "Start the newer release that wrote it, or name another file for the session store.";
+    throw refusal(file, `has layout ${found}, and this release knows layouts up to ${layout}.`, remedy);
+  } finally {
+    database.close();
+  }
+}
+
+function begin(file: string): void {
+  const database = new DatabaseSync(file, { timeout: patienceMs });
+  try {
+    for (const pragma of [...beginning, ...pragmas]) database.exec(`PRAGMA ${pragma}`);
+    database.exec("BEGIN IMMEDIATE");
+    // Another process may have made them meanwhile.
+    if (database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined) {
+      database.exec(`${schema} PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${layout}`);
+      const add = database.prepare("INSERT INTO secret (name, value) VALUES (?, ?)");
+      for (const name of ["hints", "seals"]) add.run(name, randomBytes(32).toString("hex"));
+    }
+    database.exec("COMMIT");
+  } finally {
+    database.close();
+  }
+}
+
+/** Of the engine before this one: "Port" in ASCII. */
+const formerId = 0x506f7274;
+const newFile = "Start with a new file (gateway.sessions.store), or with the release that wrote it; this one was left as it is.";
+const anotherFile = "Name another file for the session store; this one was left as it is.";
+const usualRemedy =
+  "Check that the gateway's user may read and write it, the files beside it whose names begin with its name, and its folder.";
+const remedies = new Map<number | undefined, string>([
+  [primary.full, "Make room on its disk, or name another file for the session store."],
+  [primary.diskFails, "Check that it is a file, and that its disk is neither full nor failing."],
+  [primary.corrupt, "Restore a backup, or move the file away: the next start makes an empty one."],
+]);
+
+function cannotOpen(file: string, thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  const code = primaryOf(thrown);
+  if (code === primary.notDatabase) return refusal(file, "is not a database.", anotherFile, thrown);
+  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  return refusal(file, `cannot be opened: ${reason}.`, remedies.get(code) ?? usualRemedy, thrown);
+}
+
+function refusal(file: string, what: string, remedy: string, cause?: unknown): GatewayError {
+  return new GatewayError("store_unavailable", `The session store ${file} ${what} ${remedy}`, { cause, isLasting: true });
+}

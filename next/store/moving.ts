@@ -1,0 +1,73 @@
+/** Moves what is stored to another store: written line by line, and taken in only when every line is known to be right. */
+import { mkdtemp, open, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Imported } from "../core/store.ts";
+import type { Access } from "./access.ts";
+import type { ExportedSession } from "./export.ts";
+import type { FoundSession } from "./reads.ts";
+
+/** How many turns are asked for at once; how much of them comes is decided where they are read. */
+const stepTurns = 200;
+const writeCharacters = 1024 * 1024;
+
+/** Everything, or these sessions. What is deleted before its line is written is not in it. */
+export async function* exportLines(
+  { read }: Access,
+  wanted: readonly FoundSession[] | undefined,
+): AsyncGenerator<string, void, void> {
+  yield await read("archiveHead", undefined);
+  if (wanted === undefined) yield* exportAll();
+  for (const { name, isHidden } of wanted ?? []) {
+    const session = await read("sessionToExport", { name, isHidden });
+    if (session !== undefined) yield* exportSession(session);
+  }
+  yield `${JSON.stringify({ type: "end" })}\n`;
+
+  async function* exportAll(): AsyncGenerator<string, void, void> {
+    for (let after = -1; ; ) {
+      const sessions = await read("sessionsToExport", { after });
+      for (const session of sessions) yield* exportSession(session);
+      const last = sessions.at(-1);
+      if (last === undefined) return;
+      after = last.id;
+    }
+  }
+
+  async function* exportSession({ line, turns }: ExportedSession): AsyncGenerator<string, void, void> {
+    yield line;
+    for (let at = 0; at < turns.length; ) {
+      const { text, taken } = await read("turnLines", { turns: turns.slice(at, at + stepTurns) });
+      if (text !== "") yield text;
+      at += taken;
+    }
+  }
+}
+
+/** An archive may be larger than memory, and its sender slow: it waits in a file of its own until all of it is there. */
+export async function importLines({ write, secrets }: Access, bytes: AsyncIterable<Uint8Array>): Promise<Imported> {
+  // Compiling the forms takes a while, and few gateways ever import.
+  const { readArchive } = await import("./archive-lines.ts");
+  const folder = await mkdtemp(join(tmpdir(), "portico-import-"));
+  try {
+    const path = join(folder, "archive");
+    const file = await open(path, "wx", 0o600);
+    try {
+      let text = "";
+      for await (const line of readArchive(bytes)) {
+        text += `${line}\n`;
+        if (text.length < writeCharacters) continue;
+        await file.write(text);
+        text = "";
+      }
+      await file.write(text);
+    } finally {
+      await file.close();
+    }
+    const imported = await write("importLines", { path });
+    secrets.renew();
+    return imported;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,107 @@
+/** The operator's view of all owners: what is listed, shown and erased, moved to another store, and kept for how long. */
+import { GatewayError } from "../core/errors.ts";
+import { keyOf } from "../core/item.ts";
+import type { Erased, HintWanted, Operator, Page, SessionRecord, SessionSummary } from "../core/store.ts";
+import type { Access } from "./access.ts";
+import { exportLines, importLines } from "./moving.ts";
+import type { FoundSession } from "./reads.ts";
+import { giveBack, prune, removeDoomed } from "./retention.ts";
+import { toTurn } from "./rows.ts";
+
+/** How many turns are read, or removed, at once. */
+const stepTurns = 50;
+
+export function createOperator(access: Access): Omit<Operator, "check"> {
+  const { read, write, emptyLog, secrets, readText } = access;
+
+  async function listUnder({ hint, owner }: HintWanted, after: string | undefined): Promise<readonly SessionSummary[]> {
+    const owners = owner === undefined ? await read("owners", undefined) : [owner];
+    const names = owners.flatMap((each) => secrets.sessionsOf(each, hint)).map(toName);
+    const found = (await read("summaries", { names })).toSorted((one, other) => other.updatedAt - one.updatedAt);
+    return after === undefined ? found : found.slice(found.findIndex(({ id }) => id === after) + 1);
+  }
+
+  return {
+    async listSessions({ owner, hint, after, limit }) {
+      if (hint !== undefined) return toPage(await listUnder({ hint, owner }, after), limit);
+      const name = after === undefined ? undefined : toName(after);
+      const found = await read("sessions", { owner, after: name, limit: limit + 1 });
+      if (found === undefined) throw notFound(`The session store has no session '${after}'; it may have been deleted.`);
+      return toPage(found, limit);
+    },
+    async listOutside({ owner, after, limit }) {
+      const key = after === undefined ? undefined : keyOf(after);
+      return toPage(await read("hiddenSessions", { owner, after: key, limit: limit + 1 }), limit);
+    },
+    readSession: async (id) => (await find(id)).session,
+    async *readTurns({ id }) {
+      const found = await read("session", { name: toName(id) });
+      const session = found ?? (await read("sessionAround", { key: toName(id).slice(0, 25) }))?.session;
+      const turns = session === undefined ? [] : await read("turnNumbers", { n: session.n });
+      for (let at = 0; at < turns.length; at += stepTurns) {
+        for (const row of await read("turns", { turns: turns.slice(at, at + stepTurns) })) {
+          // What was deleted and holds the tree together says nothing.
+          if (row.told !== "") yield { ...toTurn(row, readText), parent: row.parent ?? undefined };
+        }
+      }
+    },
+    async erase(id, moment, now) {
+      const { session, turn } = await find(id);
+      const erasure = { name: session.name, moment, at: now };
+      if (turn !== undefined) {
+        const below = await read("below", { n: turn });
+        for (let at = 0; at < below.length; at += stepTurns)
+          await write("dropTurns", { ...erasure, turns: below.slice(at, at + stepTurns) });
+        return finish({ id, type: "thread", turns: below.length });
+      }
+      if (!(await write("dropSession", erasure))) throw notFound(`Session with id '${id}' not found.`);
+      return finish({ id, type: "session", turns: await removeDoomed(access) });
+    },
+    async eraseHint({ hint, owner, owners = [] }, moment, now) {
+      const whose = owner === undefined ? new Set([...(await read("owners", undefined)), ...owners]) : [owner];
+      const ids = [...whose].flatMap((each) => secrets.sessionsOf(each, hint));
+      const erased: Erased[] = [];
+      for (const id of ids) {
+        if (!(await write("dropSession", { name: toName(id), moment, at: now }))) continue;
+        erased.push(await finish({ id, type: "session", turns: await removeDoomed(access) }));
+      }
+      return erased;
+    },
+    async *exportLines(ids) {
+      const found = ids && (await Promise.all(ids.map(find)));
+      yield* exportLines(access, found?.map(({ session }) => session));
+    },
+    importLines: (bytes) => importLines(access, bytes),
+    prune: (rules, now) => prune(access, rules, now),
+  };
+
+  /** A session, or what is around a turn that is in a hidden one. */
+  async function find(id: string): Promise<{ readonly session: FoundSession; readonly turn?: number | undefined }> {
+    if (id.startsWith("conv_")) {
+      const session = await read("session", { name: toName(id) });
+      if (session !== undefined) return { session };
+    } else {
+      const found = await read("sessionAround", { key: keyOf(id) });
+      if (found?.session.isHidden === true) return found;
+      if (found !== undefined)
+        throw notFound(`'${id}' is a turn of the session '${found.session.id}'. Use the session's id instead.`);
+    }
+    throw notFound(`There is no session '${id}', and no turn with that id outside of sessions.`);
+  }
+
+  async function finish(erased: Erased): Promise<Erased> {
+    await giveBack(access);
+    await emptyLog();
+    return erased;
+  }
+}
+
+function toPage(found: readonly SessionSummary[], limit: number): Page<SessionSummary> {
+  return { entries: found.slice(0, limit), hasMore: found.length > limit };
+}
+
+const toName = (id: string): string => id.slice("conv_".length);
+
+function notFound(message: string): GatewayError {
+  return new GatewayError("not_found", message);
+}
