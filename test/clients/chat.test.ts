@@ -86,12 +86,6 @@ test("chat: parse returns structured output, and the model gets its schema", asy
   assert.match(JSON.stringify(turns()[0]?.settings.format), /"person".*"integer"/);
 });
 
-test("chat: a refusal is one to the client as well", async () => {
-  const { client } = await connect([{ type: "refusal", text: "I will not" }]);
-  const { choices } = await client.chat.completions.create({ model, messages });
-  assert.deepEqual([choices[0]?.message.refusal, choices[0]?.message.content], ["I will not", null]);
-});
-
 test("the models are listed, and each can be retrieved", async () => {
   const { client } = await connect();
   const models = await Array.fromAsync(client.models.list());

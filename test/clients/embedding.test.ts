@@ -1,7 +1,7 @@
 /** A program that opens a gateway with its own adapters and log, reloads it and closes it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { call, tellWell } from "../harness/client.ts";
+import { tellWell } from "../harness/client.ts";
 import { ConfigError, createModel, gate, makeFolder, openGateway } from "../harness/house.ts";
 import { openPortico, say, toSettings, type Script } from "../harness/house.ts";
 
@@ -37,13 +37,7 @@ test("a program's own adapters are the default, for a model, and a fallback, lik
   await assert.rejects(ask("broken"), { code: "adapter_error" });
   const { text } = await tellWell(portico.address, { on: "chat", say: "hi", more: { model: "house-2" } });
   assert.equal(text, "house as house-2");
-});
-
-test("a program may read the list of models that callers get", async (context) => {
-  const portico = await openGateway(context);
-  const { body } = await call(portico.address, "GET", "/v1/models");
-  const listed = (body.data as readonly { id: string }[]).map(({ id }) => id);
-  assert.deepEqual([await portico.models(), listed], [["scripted"], ["scripted"]]);
+  assert.ok((await portico.models()).includes("scripted"));
 });
 
 test("with both endpoints off a gateway has no address, and talks", async (context) => {
@@ -60,52 +54,33 @@ test("with both endpoints off a gateway has no address, and talks", async (conte
   assert.equal(await (await portico.talk({ content: "hi" })).text(), "re: hi");
 });
 
-test("settings refer to variables that the program passes", async (context) => {
-  const { address } = await openGateway(context, {
-    http: { auth_token: "${OWN}" },
-    env: { OWN: "sk-own-0123456789abcdef" },
-  });
-  await tellWell(address, { on: "chat", say: "hi", token: "sk-own-0123456789abcdef" });
-});
-
 const { adapter: main } = createModel();
-const refused: readonly [what: string, settings: unknown, adapters: unknown, ...paths: string[]][] = [
-  ["settings that are no object", undefined, {}, ""],
+const named = (gateway: object) => ({ gateway: { auth: { token: "sk-operator-0123456789abcdef" }, ...gateway } });
+const refused: readonly (readonly [what: string, settings: unknown, adapters: unknown, ...paths: string[]])[] = [
+  ["settings that are no object", undefined, {}],
   ["a key that is none", { gatway: {} }, {}, "gatway"],
-  ["a wrong type", { gateway: { http: { port: "80" } } }, { main }, "gateway.http.port"],
+  ["a wrong type", named({ http: { port: "80" } }), { main }, "gateway.http.port"],
   [
-    "several mistakes, all of them",
-    { gateway: { log: { level: "loud" }, http: { port: -1, auth_token: "${NONE}" } } },
+    "several mistakes",
+    named({ log: { level: "loud" }, http: { port: -1, auth_token: "${NONE}" } }),
     { main },
     "gateway.http.auth_token",
     "gateway.http.port",
     "gateway.log.level",
   ],
-  ["an adapter's name that is none", { gateway: { default_adapter: "mian" } }, { main }, "gateway.default_adapter"],
-  ["two adapters and no default", {}, { main, other: main }, "gateway.default_adapter"],
-  [
-    "a name that the settings use too",
-    { gateway: { adapters: { main: { type: "echo" } } } },
-    { main },
-    "gateway.adapters.main",
-  ],
-  ["an adapter without a stream", {}, { main: {} }, "adapters.main"],
+  ["a default that is no adapter", named({ default_adapter: "mian" }), { main }, "gateway.default_adapter"],
+  ["two adapters and no default", named({}), { main, other: main }, "gateway.default_adapter"],
+  ["one name for two adapters", named({ adapters: { main: { type: "echo" } } }), { main }, "gateway.adapters.main"],
+  ["an adapter without a stream", named({}), { main: {} }, "adapters.main"],
 ];
 for (const [what, settings, adapters, ...paths] of refused) {
-  test(`${what}: a ConfigError lists the paths, and nothing is opened`, async (context) => {
-    const base = { gateway: { auth: { token: "sk-operator-0123456789abcdef" }, http: { port: 0 } } };
-    const { gateway = {} } = (settings ?? {}) as { readonly gateway?: { readonly http?: object } };
-    const isOther =
-      settings === undefined || !("gateway" in (settings as object) || Object.keys(settings as object).length === 0);
-    const whole = isOther
-      ? settings
-      : { gateway: { ...base.gateway, ...gateway, http: { ...base.gateway.http, ...gateway.http } } };
+  test(`a ConfigError names ${what} by path`, async (context) => {
     const given = { folder: makeFolder(context), env: {}, log: quiet, adapters } as Surroundings;
-    await assert.rejects(openPortico(whole as Settings, given), (thrown) => {
+    await assert.rejects(openPortico(settings as Settings, given), (thrown) => {
       assert.ok(thrown instanceof ConfigError);
       const found = thrown.problems.map(({ path }) => path);
       for (const path of paths) assert.ok(found.includes(path), `${path} is in ${found.join(", ")}`);
-      for (const path of paths) assert.match(thrown.message, new RegExp(RegExp.escape(path)));
+      for (const { path } of thrown.problems) assert.ok(thrown.message.includes(path));
       return true;
     });
   });

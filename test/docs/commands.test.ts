@@ -1,0 +1,22 @@
+/** The commands and scripts on the pages do what the pages say, run unchanged from the first start on. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { blocksOf, pages } from "./pages.ts";
+import { follow, isStart, missing } from "./reader.ts";
+
+/** A page is followed where it starts a gateway, or shows what its scripts print. */
+const followed = pages.filter((page) => {
+  const blocks = blocksOf(page);
+  return blocks.some(isStart) || blocks.some(({ kind }, at) => kind === "js" && blocks[at + 1]?.kind === "text");
+});
+
+for (const page of followed) {
+  test(`every command of ${page} does what the page says`, { skip: missing, timeout: 60_000 }, async (context) => {
+    const ran = await follow(page, context);
+    assert.ok(ran >= 5, `only ${ran} blocks were run`);
+  });
+}
+
+test("the README shows a first start, and a conversation that goes on after another", () => {
+  assert.equal(blocksOf("README.md").filter(isStart).length, 2);
+});
