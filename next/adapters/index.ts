@@ -1,12 +1,27 @@
-/** Makes the adapter that checked settings describe; its code is loaded only when it is needed. A new kind is a folder and its lines here. */
-import type { Adapter } from "../core/adapter.ts";
-import type { OpenaiSettings } from "./openai/index.ts";
+/** The table of adapters by the `type` in a configuration; their code is loaded only when it is needed. A new kind is a folder and its line here. */
+import type { Knowing } from "../core/route/lane.ts";
 
-export type AdapterSettings = { readonly type: "openai" } & OpenaiSettings;
+export interface Surroundings {
+  readonly environment: NodeJS.ProcessEnv;
+  /** That of the config file: where packages are looked for. */
+  readonly folder: string;
+}
 
-export async function createAdapter(settings: AdapterSettings, environment: NodeJS.ProcessEnv): Promise<Adapter> {
-  switch (settings.type) {
-    case "openai":
-      return (await import("./openai/index.ts")).createOpenai(settings, environment);
-  }
+// The settings of each kind have been checked, and are complete.
+type Create = (settings: never, environment: NodeJS.ProcessEnv, folder: string) => Knowing;
+
+const kinds: Readonly<Record<string, () => Promise<Create>>> = {
+  openai: async () => (await import("./openai/index.ts")).createOpenai,
+  "ai-sdk": async () => (await import("./ai-sdk/index.ts")).createAiSdk,
+  command: async () => (await import("./command/index.ts")).createCommand,
+  module: async () => (await import("./module/index.ts")).createModule,
+  echo: async () => (await import("./echo/index.ts")).createEcho,
+};
+
+/** `settings`: the keys of its type and the common ones, as in the file. Throws what is wrong, in words for the operator. */
+export async function createAdapter(type: string, settings: object, around: Surroundings): Promise<Knowing> {
+  const load = Object.hasOwn(kinds, type) ? kinds[type] : undefined;
+  if (load === undefined) throw new Error(`There is no adapter of the type '${type}'.`);
+  const create = await load();
+  return create(settings as never, around.environment, around.folder);
 }

@@ -5,13 +5,8 @@ import type { Delta } from "../core/event.ts";
 import type { Turn } from "../core/turn.ts";
 import { createWatch } from "./http/watch.ts";
 
-/** As configured; absent: any time. */
-export interface Timeouts {
-  readonly firstByteTimeoutMs?: number | undefined;
-  readonly idleTimeoutMs?: number | undefined;
-  /** Instead of the others, for an answer that is not streamed. */
-  readonly totalTimeoutMs?: number | undefined;
-}
+/** As configured; absent: any time. The last stands instead of the others where an answer is not streamed. */
+export type Timeouts = { readonly [Key in Limit as `${Key}_timeout_ms`]?: number | undefined };
 
 /** What others' code says. */
 export interface Source {
@@ -37,8 +32,6 @@ export async function openSource(
   caller.throwIfAborted();
   const inner = new AbortController();
   const source = start(inner.signal);
-  const { firstByteTimeoutMs: first_byte, idleTimeoutMs: idle, totalTimeoutMs: total } = timeouts;
-  const msOf = { first_byte, idle, total };
   const watch = createWatch<Limit>((limit, limitMs) => end(toLateness(missed[limit], limit, limitMs)));
   let silence: Limit = "first_byte";
   let isOver = false;
@@ -60,7 +53,7 @@ export async function openSource(
   }
 
   function expect(limit: Limit): void {
-    const limitMs = msOf[limit];
+    const limitMs = timeouts[`${limit}_timeout_ms`];
     if (limitMs !== undefined) watch.enter(limit, limitMs);
   }
 

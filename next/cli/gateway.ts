@@ -1,11 +1,11 @@
 /** The running gateway as a client sees it: whether it is there, and its answers over HTTP or a unix socket. */
 import { once } from "node:events";
-import { existsSync } from "node:fs";
 import type { IncomingMessage, RequestOptions } from "node:http";
 import { DatabaseSync } from "node:sqlite";
 import { json } from "node:stream/consumers";
 import { type Config, hasListener, type HttpConfig } from "../config/config.ts";
 import { lockPath } from "../store/file.ts";
+import { primary, primaryOf } from "../store/trouble.ts";
 
 export interface Asked extends Pick<RequestOptions, "method" | "headers" | "signal"> {
   readonly path: string;
@@ -57,16 +57,16 @@ export async function findGateway({ http, storeFile }: Config): Promise<string |
 
 /** Whether a gateway has the store, which it locks as long as it lives. */
 export function isHeld(storeFile: string): boolean {
-  const file = lockPath(storeFile);
-  if (!existsSync(file)) return false;
-  const lock = new DatabaseSync(file, { readOnly: true, timeout: 0 });
   try {
-    lock.prepare("SELECT count(*) FROM sqlite_schema").get();
+    const lock = new DatabaseSync(lockPath(storeFile), { readOnly: true, timeout: 0 });
+    try {
+      lock.prepare("SELECT count(*) FROM sqlite_schema").get();
+    } finally {
+      lock.close();
+    }
     return false;
-  } catch {
-    return true;
-  } finally {
-    lock.close();
+  } catch (thrown) {
+    return primaryOf(thrown) === primary.busy;
   }
 }
 

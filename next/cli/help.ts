@@ -1,4 +1,5 @@
 /** The texts of `--help`. */
+import { readFileSync } from "node:fs";
 import type { Command, Group } from "./command.ts";
 
 export function describeCommands(commands: Readonly<Record<string, Command | Group>>): string {
@@ -50,6 +51,12 @@ export function describeCommand(name: string, command: Command): string {
 export function nameOf(command: string): string {
   if (process.env["npm_package_name"] !== "portico") return `portico ${command}`;
   return command === "start" ? "npm start" : `npm run portico ${command}`;
+}
+
+/** The package's. */
+export function readVersion(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { readonly version: string }).version;
 }
 
 type Row = readonly [left: string, right: string];

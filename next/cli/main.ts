@@ -1,9 +1,8 @@
 /** The command line: finds a command, reads its arguments, runs it, and says what went wrong. */
-import { readFileSync } from "node:fs";
 import { codeOf, ConfigError } from "../config/problem.ts";
 import { GatewayError } from "../core/errors.ts";
 import { type Command, CommandError, type Group, readArguments, unknownWord, UsageError } from "./command.ts";
-import { describeCommand, describeCommands, describeGroup } from "./help.ts";
+import { describeCommand, describeCommands, describeGroup, readVersion } from "./help.ts";
 import { complain, print, watchOutput } from "./output.ts";
 import { describeProblems } from "./settings.ts";
 
@@ -64,12 +63,6 @@ async function loadAll(): Promise<Readonly<Record<string, Command | Group>>> {
 function tell(text: string): number {
   print(text);
   return 0;
-}
-
-/** Where the package is, its version is. */
-export function readVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { readonly version: string }).version;
 }
 
 /** What the user can do something about is told in a sentence; a bug shows itself whole. */

@@ -10,6 +10,8 @@ type Gateway = FileShape["gateway"];
 
 export type Config = ReturnType<typeof toConfig>;
 
+export type SessionsConfig = Config["sessions"];
+
 /** `file` is undefined in a run without one. */
 export function toConfig({ gateway }: FileShape, file: string | undefined) {
   const { sessions, adapters, default_adapter: defaultAdapter = "", models, data_dir: dataDir, log } = gateway;

@@ -18,8 +18,7 @@ export async function parseJson(text: string, file: string): Promise<unknown> {
     const column = (before.at(-1)?.length ?? 0) + 1;
     // `CommaExpected` and the like.
     const fault = jsonc.printParseErrorCode(first.error).replaceAll(/(?<=.)(?=[A-Z])/g, " ");
-    throw new ConfigError([
-      problem([], `not valid JSON: line ${before.length}, column ${column}: ${fault.toLowerCase()}`),
-    ]);
+    const where = `line ${before.length}, column ${column}`;
+    throw new ConfigError([problem([], `not valid JSON: ${where}: ${fault.toLowerCase()}`)], file);
   }
 }

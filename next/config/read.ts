@@ -72,7 +72,7 @@ export function readWhole(
     if (words?.includes(text) === false) return refuse(form, value, path);
     const isPath = start !== undefined && text.startsWith(start) && text.length > start.length;
     const full = isPath ? start + resolve(folder, text.slice(start.length)) : text;
-    const fault = form.judge?.(full);
+    const fault = form.judge?.(text) ?? form.judge?.(full);
     return fault === undefined ? full : refuse(form, value, path, fault);
   }
 

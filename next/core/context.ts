@@ -88,7 +88,9 @@ function reasoningBefore(callId: string, { answer }: Maker): readonly Item[] {
     if (item?.type === "tool-call") break;
     if (item?.type === "reasoning") reasons.unshift(item);
   }
-  return reasons;
+  // A signature may have come late.
+  const next = answer[at + 1];
+  return next?.type === "reasoning" && next.text === "" ? [...reasons, next] : reasons;
 }
 
 /** The call with the fields in which its dialect signed it, as far as the client did not carry them. */

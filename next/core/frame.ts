@@ -31,6 +31,7 @@ export function createFrame(key: string): Frame {
   let notes: Notes = {};
   let finish: Finish = "stop";
   let extra: Extra | undefined;
+  let late: Extra | undefined;
   let events: Event[] = [];
 
   function begin(item: Item): Draft {
@@ -161,15 +162,11 @@ export function createFrame(key: string): Frame {
     }
   }
 
-  /** A signature may come behind what it signs: it then belongs to the last reasoning, even if that is closed. */
+  /** A signature may come behind what it signs, which has been told: it is then an item of its own, at the end. */
   function signReasoning(delta: Extract<Delta, { type: "reasoning-extra" }>): void {
-    if (open?.item.type === "reasoning" || items.length === 0) {
-      openReasoning();
-      return add(delta);
-    }
-    const at = items.findLastIndex((item) => item.type === "reasoning");
-    const signed = items[at];
-    if (signed?.type === "reasoning") items[at] = { ...signed, extra: gather(signed.extra, delta.extra) };
+    if (open === undefined && items.length === 0) openReasoning();
+    if (open?.item.type === "reasoning") return add(delta);
+    late = gather(late, delta.extra);
   }
 
   return {
@@ -182,6 +179,11 @@ export function createFrame(key: string): Frame {
       tellWaiting(true);
       const isCut = finish === "length" || finish === "content-filter";
       close(failure === undefined && !isCut);
+      if (late !== undefined && failure === undefined && !isCut) {
+        openReasoning();
+        add({ type: "reasoning-extra", extra: late });
+        close(true);
+      }
       if (!isCut) finish = items.some((item) => item.type === "tool-call") ? "tool-calls" : "stop";
       const status = toStatus(failure, isCut);
       return { status, finish, items, extra, usage, error: failure, notes, endedAt };

@@ -1,298 +1,237 @@
-/** The way of a turn, from what a caller wants to the end that is told once the turn is kept. */
-import type { Adapter, Remark, Reply } from "./adapter.ts";
-import { type Step, toContext, toKept } from "./context.ts";
-import { callerLeft, GatewayError, toGatewayError } from "./errors.ts";
-import type { Event } from "./event.ts";
-import { createFrame } from "./frame.ts";
-import { type Hash, type History, type Marks, markTurn, readHistory } from "./history.ts";
-import { isInstruction, keyOf, textOf } from "./item.ts";
-import { createLines, type Line } from "./lines.ts";
-import { type Claim, type Found, type Place, type Told, toPlace } from "./place.ts";
-import { resolveReferences } from "./references.ts";
-import type { Query, Store } from "./store.ts";
-import type { Answer, Ask, Trace } from "./turn.ts";
+/** What the front door and embedding programs ask: turns, those that outlive their caller, and what became of them. */
+import { GatewayError } from "./errors.ts";
+import { type Live, startLive } from "./live.ts";
+import { retell } from "./retell.ts";
+import type { Conversations, Records, Store, StoredTurn } from "./store.ts";
+import type { Answer, Ask } from "./turn.ts";
+import { type Caller, createWay, type Heading, type Idempotency, type Listener, type Ports, type Said } from "./way.ts";
 
-/** Who asks, and how its session is named. */
-export interface Caller {
-  readonly owner: string;
-  readonly hint: string | undefined;
-  /** Its client is said to show its history, or known to by the kind of its hint. */
-  readonly shows: boolean;
-  readonly signal: AbortSignal;
-  readonly trace?: Trace | undefined;
+export type { Caller, Heading, Listener, Said } from "./way.ts";
+
+export interface GatewayPorts extends Ports {
+  readonly store: Store & Records & Pick<Conversations, "forget">;
+  readonly newKey: () => string;
+  readonly keyMs: () => number;
+  readonly maxBackground: () => number;
 }
 
-/** What is known of an answer before its first word. */
-export interface Heading {
-  /** In every id of the answer. */
-  readonly key: string;
-  readonly createdAt: number;
-  readonly model: string;
-  readonly session: string | undefined;
-  readonly told: Told;
-  readonly contextItems: number;
-  /** How much of what the gateway remembers does not fit the model's window. */
-  readonly leftOutItems: number;
-  readonly remarks: readonly Remark[];
+/** A turn that was acknowledged and is not over. */
+export interface Promised {
+  readonly heading: Heading;
+  readonly status: "queued" | "in_progress";
+  readonly echo: string | undefined;
 }
 
-/** Who hears a turn while it is said. A promise says that the listener is full: nothing more is read until it resolves. */
-export interface Listener {
-  /** The turn has its key; it may still have to wait, or fail. */
-  enter?(key: string): void;
-  begin(heading: Heading): void;
-  tell(events: readonly Event[]): Promise<void> | undefined;
-}
-
-export interface Said {
+/** A turn that is over, as it can be told again. */
+export interface Recalled {
   readonly heading: Heading;
   readonly answer: Answer;
-}
-
-export interface Ports {
-  readonly store: Store;
-  readonly adapter: Adapter;
-  readonly now: () => number;
-  readonly newKey: () => string;
-  readonly hash: Hash;
-  readonly maxWaiting: () => number;
-  /** What no caller is told in full. */
-  readonly report: (error: unknown, key: string) => void;
+  readonly echo: string | undefined;
+  readonly input: StoredTurn["input"];
+  readonly isBackground: boolean;
 }
 
 export interface Gateway {
-  /** Throws what went wrong before the first word; what goes wrong later is in the answer. */
-  answer(ask: Ask, caller: Caller, listener?: Listener): Promise<Said>;
+  /** Throws what went wrong before the first word. A background turn that nobody listens to is only promised. */
+  answer(ask: Ask, caller: Caller, listener?: Listener): Promise<Said | Promised>;
+  recall(owner: string, key: string): Promise<Promised | Recalled | undefined>;
+  /** Tells a turn from its beginning, whether it runs or is over. Undefined: there is none. */
+  follow(owner: string, key: string, listener: Listener, signal: AbortSignal): Promise<Said | undefined>;
+  /** Throws if it does not run in the background. Undefined: there is none. */
+  cancel(owner: string, key: string): Promise<Recalled | undefined>;
+  forget(owner: string, key: string): Promise<boolean>;
+  /** Ends the turns that nobody has followed for an hour. */
+  sweep(): void;
+  readonly running: number;
+  /** Interrupts what still runs. */
+  close(): Promise<void>;
 }
 
 const nobody: Listener = { begin() {}, tell: () => undefined };
+const unheardMs = 3_600_000;
 
-export function createGateway(ports: Ports): Gateway {
-  const { store, adapter, now, newKey, hash } = ports;
-  const lines = createLines();
+interface Named {
+  readonly fingerprint: string;
+  /** The turn, or what the key was used for before. */
+  readonly found: Promise<Live | StoredTurn>;
+}
+
+export function createGateway(ports: GatewayPorts): Gateway {
+  const { store, now, newKey } = ports;
+  const way = createWay(ports);
+  const live = new Map<string, Live & { readonly echo: () => string | undefined }>();
+  const named = new Map<string, Named>();
 
   return {
-    async answer(given, caller, listener = nobody) {
-      const key = newKey();
-      const createdAt = now();
-      listener.enter?.(key);
-      const { signal, owner } = caller;
-      const ask = await resolveReferences(store, owner, given);
-
-      // 1 what the request shows
-      const history = readHistory(ask.items, hash);
-      const claim = toClaim(ask, caller);
-      const session = sessionOf(ask, caller);
-
-      // 2 what the store knows of it; 3 stand in line, only where a tip is continued; who had to wait looks again
-      let seen = await look(ask, owner, session, claim, history);
-      const line = seen.place.waits && session !== undefined ? standInLine(seen, session, ask, signal) : undefined;
-      const place = line instanceof Promise ? await line : line;
-      try {
-        if (place?.hasWaited) seen = await look(ask, owner, session, claim, history);
-        const spot = place === undefined && seen.place.waits ? apart(seen.place) : seen.place;
-
-        // 4 what the model sees
-        const path = spot.remembers && spot.parent !== undefined ? await store.path(spot.parent) : noPath;
-        const asked = { items: ask.items, itemsParam: ask.itemsParam, isNamed: isNamed(claim) };
-        const items = toContext(asked, history, spot, seen.found, path);
-        const isKept = ask.keep === "yes" || (ask.keep === "in-session" && session !== undefined);
-        const remarks: Remark[] = [];
-        const { found } = seen;
-        const heading: Heading = {
-          key,
-          createdAt,
-          model: ask.model,
-          session: found.session?.isHidden === true ? undefined : (session ?? found.session?.id),
-          told: spot.told === "stateless" && isKept ? "new" : spot.told,
-          contextItems: items.length,
-          leftOutItems: 0,
-          remarks,
-        };
-
-        // 5 the first word; a failure up to here is a status
-        signal.throwIfAborted();
-        const { model, settings, stream } = ask;
-        const turn = { id: key, trace: caller.trace, model, items, settings, stream };
-        const reply = await adapter.open(turn, signal, (remark) => void remarks.push(remark));
-        listener.begin(heading);
-
-        // 6 word by word; 7 kept, durably
-        const { answer, isLoose } = await hear(reply, key, listener, signal);
-        // What broke off moves no tip, so nobody has to wait for it; what was heard of it can still be named.
-        if (isLoose) place?.leave();
-        const hears = !isLoose || answer.items.length > 0;
-        const kept = isKept && hears ? await keep(answer) : answer;
-        const ended = isLoose ? answer : kept;
-
-        // 8 the end is told
-        if (ended.error?.code === "client_closed") throw ended.error;
-        const full = listener.tell([{ type: "turn-end", answer: ended }]);
-        if (full !== undefined) await full;
-        return { heading, answer: ended };
-
-        async function keep(said: Answer): Promise<Answer> {
-          try {
-            await store.commit({
-              owner,
-              session: session ?? found.session?.id,
-              key,
-              createdAt,
-              parent: spot.parent,
-              marks: toMarks(spot, history, ask, said),
-              remembers: spot.remembers,
-              model,
-              instructions: settings.instructions,
-              input: toKept(ask.items, history, spot, found),
-              answer: said,
-              echo: ask.echo,
-              leads: spot.leads && !isLoose,
-              tip: found.session?.tip?.turn,
-              learns: spot.learns && !isLoose,
-              isLoose,
-            });
-            return said;
-          } catch (thrown) {
-            ports.report(thrown, key);
-            const error = thrown instanceof GatewayError ? thrown : notKept(thrown);
-            return { ...said, status: "failed", error };
-          }
-        }
-      } finally {
-        place?.leave();
+    async answer(ask, caller, listener) {
+      if (caller.idempotency === undefined && ask.background !== true) {
+        const key = newKey();
+        listener?.enter?.(key);
+        return way(ask, caller, key, listener ?? nobody);
       }
+      const { idempotency } = caller;
+      if (idempotency === undefined) return attend(start(ask, caller, undefined), ask, caller, listener, false);
+      // Nothing is awaited between the look-up of a key and its start.
+      const name = `${caller.owner.length} ${caller.owner}${idempotency.key}`;
+      const twin = named.get(name);
+      if (twin !== undefined) {
+        checkFingerprint(twin.fingerprint, idempotency);
+        return attend(await twin.found, ask, caller, listener, true);
+      }
+      const entry = { fingerprint: idempotency.fingerprint, found: findOrStart(ask, caller, idempotency, name) };
+      named.set(name, entry);
+      const found = await entry.found;
+      return attend(found, ask, caller, listener, !("follow" in found));
+    },
+    async recall(owner, key) {
+      const running = find(owner, key);
+      if (running?.heading !== undefined && running.isBackground) {
+        return { heading: running.heading, status: running.isWaiting ? "queued" : "in_progress", echo: running.echo() };
+      }
+      const stored = await store.turn(owner, key);
+      return stored && toRecalled(stored);
+    },
+    async follow(owner, key, listener, signal) {
+      const running = find(owner, key);
+      if (running !== undefined) return running.follow(listener, signal, false);
+      const stored = await store.turn(owner, key);
+      return stored && tellAgain(stored, listener, false);
+    },
+    async cancel(owner, key) {
+      const running = find(owner, key);
+      if (running?.isBackground === true) {
+        running.stop(new GatewayError("cancelled", "The turn was cancelled."));
+        await running.ended;
+      }
+      const stored = await store.turn(owner, key);
+      if (stored === undefined) return undefined;
+      if (stored.record?.isBackground === true) return toRecalled(stored);
+      throw new GatewayError("not_cancellable", "Cannot cancel a synchronous response.");
+    },
+    async forget(owner, key) {
+      const running = find(owner, key);
+      const isKnown = await store.forget(owner, key);
+      running?.stop(new GatewayError("cancelled", "The turn was deleted."));
+      await running?.ended;
+      return isKnown || running !== undefined;
+    },
+    sweep() {
+      const last = now() - unheardMs;
+      for (const turn of live.values())
+        if (turn.heardAt < last) turn.stop(new GatewayError("cancelled", "Nobody followed the turn for an hour."));
+    },
+    get running() {
+      return live.size;
+    },
+    async close() {
+      const message = "The gateway was stopped while this turn ran. Send the request again.";
+      for (const turn of live.values()) turn.stop(new GatewayError("interrupted", message));
+      await Promise.all([...live.values()].map(({ ended }) => ended));
     },
   };
 
-  interface Seen {
-    readonly found: Found;
-    readonly place: Place;
+  function find(owner: string, key: string) {
+    const turn = live.get(key);
+    return turn?.owner === owner ? turn : undefined;
   }
 
-  async function look(
+  async function findOrStart(
     ask: Ask,
-    owner: string,
-    session: string | undefined,
-    claim: Claim,
-    history: History,
-  ): Promise<Seen> {
-    if (claim.name === undefined) return { found: nothing, place: toPlace(claim, history, nothing) };
-    const finding = await store.find(toQuery(ask, owner, session, history));
-    const { match } = finding;
-    const found = {
-      ...finding,
-      match: match && { node: match.node, behind: history.shown[match.depth]?.behind ?? 0 },
-    };
-    if (claim.name === "turn" && found.named === undefined) throw unknownTurn(ask.previous ?? "");
-    if (claim.name === "conversation" && found.session === undefined) throw unknownConversation(ask.conversation ?? "");
-    return { found, place: toPlace(claim, history, found) };
-  }
-
-  /** Undefined: it waits for nobody after all. Agents ask for a title beside their first message, in other instructions. */
-  function standInLine(
-    { found }: Seen,
-    session: string,
-    ask: Ask,
-    signal: AbortSignal,
-  ): Line | Promise<Line> | undefined {
-    const about = instructionsOf(ask);
-    const front = lines.front(session);
-    const isFirst = found.session?.tip === undefined;
-    if (isFirst && front !== undefined && front !== about) return undefined;
-    return lines.enter(session, about, ports.maxWaiting(), signal);
-  }
-
-  /** Deltas become events, events become the listener's: the only waiting is for the next read or a full socket. */
-  async function hear(
-    reply: Reply,
-    key: string,
-    listener: Listener,
-    signal: AbortSignal,
-  ): Promise<{ readonly answer: Answer; readonly isLoose: boolean }> {
-    const frame = createFrame(key);
-    let events: Event[] = [{ type: "turn-start" }];
-    let failure: GatewayError | undefined;
+    caller: Caller,
+    idempotency: Idempotency,
+    name: string,
+  ): Promise<Live | StoredTurn> {
     try {
-      for (let deltas: Reply["first"] | undefined = reply.first; deltas !== undefined; deltas = await reply.next()) {
-        frame.accept(deltas, events);
-        if (events.length === 0) continue;
-        const full = listener.tell(events);
-        if (full !== undefined) await full;
-        events = [];
-      }
+      const stored = await store.keyed(caller.owner, idempotency.key, now() - ports.keyMs());
+      if (stored === undefined) return start(ask, caller, name);
+      named.delete(name);
+      checkFingerprint(stored.fingerprint, idempotency);
+      return stored;
     } catch (thrown) {
-      reply.close?.();
-      failure = signal.aborted ? callerLeft() : toGatewayError(thrown);
-      if (failure.code === "internal_error") ports.report(thrown, key);
+      named.delete(name);
+      throw thrown;
     }
-    const answer = frame.end(failure, now(), events);
-    if (events.length > 0) void listener.tell(events);
-    return { answer, isLoose: failure !== undefined };
   }
 
-  function toMarks(place: Place, history: History, ask: Ask, answer: Answer): Marks {
-    const before = place.remembers ? (place.parent?.digest ?? "") : (history.shown[0]?.digest ?? "");
-    return markTurn(before, ask.items.slice(place.remembers ? place.from : history.fresh), answer.items, hash);
-  }
-
-  function toQuery(ask: Ask, owner: string, session: string | undefined, history: History): Query {
-    const isByHint = ask.previous === undefined && ask.conversation === undefined;
-    return {
+  function start(ask: Ask, caller: Caller, name: string | undefined): Live {
+    const { owner, idempotency } = caller;
+    const isBackground = ask.background === true;
+    if (live.size >= ports.maxBackground()) throw tooMany(ports.maxBackground());
+    const release = caller.hold?.();
+    const key = newKey();
+    let told = "new";
+    let contextItems = 0;
+    let echo: string | undefined;
+    const turn = startLive({
+      key,
       owner,
-      session,
-      named: ask.previous === undefined ? undefined : keyOf(ask.previous),
-      shown: isByHint ? history.shown : [],
-      prefilled: isByHint ? history.prefilled : undefined,
-      calls: isByHint ? wantedCalls(history) : [],
-    };
+      isBackground,
+      now,
+      async announce(heading, given) {
+        ({ told, contextItems } = heading);
+        echo = given;
+        const { createdAt, model, session } = heading;
+        if (isBackground) await store.begin({ key, owner, session, createdAt, model, echo });
+      },
+      record: (deltas) => ({ isBackground, idempotency, isUnnamed: ask.keep === "no", deltas, told, contextItems }),
+      run: (listener, signal, recorder) => way(ask, { ...caller, signal }, key, listener, recorder),
+    });
+    live.set(key, Object.assign(turn, { echo: () => echo }));
+    void turn.ended.then(() => {
+      live.delete(key);
+      if (name !== undefined) named.delete(name);
+      release?.();
+    });
+    return turn;
   }
 
-  function sessionOf(ask: Ask, { owner, hint }: Caller): string | undefined {
-    if (ask.previous !== undefined) return undefined;
-    return ask.conversation ?? (hint === undefined ? undefined : store.sessionOf(owner, hint));
+  /** What one caller gets of a turn that it shares with others. */
+  async function attend(
+    turn: Live | StoredTurn,
+    ask: Ask,
+    { signal }: Caller,
+    listener: Listener | undefined,
+    isRepeated: boolean,
+  ): Promise<Said | Promised> {
+    listener?.enter?.(turn.key);
+    if (!("follow" in turn)) return tellAgain(turn, listener ?? nobody, isRepeated);
+    if (ask.background !== true || listener !== undefined) return turn.follow(listener ?? nobody, signal, isRepeated);
+    return { heading: await turn.placed, status: "queued", echo: live.get(turn.key)?.echo() };
   }
 }
 
-const noPath: readonly Step[] = [];
-const nothing: Found = { session: undefined, named: undefined, wasAsked: false, match: undefined, makers: new Map() };
-
-function toClaim(ask: Ask, { hint, shows }: Caller): Claim {
-  if (ask.previous !== undefined) return { name: "turn", shows };
-  if (ask.conversation !== undefined) return { name: "conversation", shows };
-  return { name: hint === undefined ? undefined : "hint", shows };
+function tellAgain(turn: StoredTurn, listener: Listener, isRepeated: boolean): Said {
+  const { heading, answer } = toRecalled(turn);
+  listener.begin(heading, isRepeated);
+  const { deltas, isBackground = false } = turn.record ?? {};
+  void listener.tell(retell(turn.key, answer, deltas, isBackground));
+  return { heading, answer, isRepeated };
 }
 
-const isNamed = ({ name }: Claim): boolean => name === "turn" || name === "conversation";
-
-/** The calls whose makers are wanted: to hang a turn below them, to give a running loop its reasoning, an output its call. */
-function wantedCalls({ outputs, running, orphans }: History): readonly string[] {
-  if (outputs.length === 0 && running.length === 0 && orphans.size === 0) return none;
-  const wanted = new Set([...outputs, ...running].map(({ callId }) => callId));
-  for (const orphan of orphans) if (orphan.type === "tool-output") wanted.add(orphan.callId);
-  return [...wanted];
+function toRecalled(turn: StoredTurn): Recalled {
+  const { key, createdAt, model, session, isHidden, told, answer: items, echo, input, record } = turn;
+  const heading: Heading = {
+    key,
+    createdAt,
+    model,
+    session: isHidden ? undefined : session,
+    told: (record?.told ?? "new") as Heading["told"],
+    contextItems: record?.contextItems ?? 0,
+    leftOutItems: 0,
+    remarks: [],
+  };
+  return { heading, answer: { ...told, items }, echo, input, isBackground: record?.isBackground === true };
 }
 
-const none: readonly string[] = [];
-
-/** A root of its own, which leaves the tip to the turn that runs. */
-const apart = (place: Place): Place => ({ ...place, parent: undefined, leads: false });
-
-function instructionsOf({ items, settings }: Ask): string {
-  const said = items.filter(isInstruction).map((item) => (item.type === "message" ? textOf(item.content) : ""));
-  return [settings.instructions ?? "", ...said].join("\n");
+function checkFingerprint(known: string, { fingerprint }: Idempotency): void {
+  if (known === fingerprint) return;
+  throw new GatewayError(
+    "idempotency_conflict",
+    "This Idempotency-Key was used with another request. Use a new key for a new request.",
+  );
 }
 
-function unknownTurn(id: string): GatewayError {
-  return new GatewayError("previous_response_not_found", `Previous response with id '${id}' not found.`, {
-    param: "previous_response_id",
-  });
-}
-
-function unknownConversation(id: string): GatewayError {
-  return new GatewayError("not_found", `Conversation with id '${id}' not found.`, { param: "conversation" });
-}
-
-function notKept(cause: unknown): GatewayError {
-  const message = "The answer could not be kept, so the turn did not happen. Send the request again.";
-  return new GatewayError("store_unavailable", message, { retryAfterSeconds: 1, cause });
+function tooMany(most: number): GatewayError {
+  const message = `${most} turns run in the background already (gateway.sessions.max_background_turns). Try again shortly.`;
+  return new GatewayError("overloaded", message, { retryAfterSeconds: 1 });
 }

@@ -45,7 +45,7 @@ export function pair(items: readonly Item[], rules: Rules): Item[] {
       if (isAnswered) endStep();
       calls.push(item);
       answers.push(output);
-    } else if (calls.length > 0 && !isAnswered && item.type === "message" && item.role === "assistant") {
+    } else if (calls.length > 0 && !isAnswered && belongsInFront(item)) {
       words.push(item);
     } else {
       endStep();
@@ -54,6 +54,12 @@ export function pair(items: readonly Item[], rules: Rules): Item[] {
   }
   endStep();
   return paired;
+}
+
+/** Words between a call and its output; and a signature that came late. */
+function belongsInFront(item: Item): boolean {
+  if (item.type === "reasoning") return item.text === "" && item.summary.length === 0 && item.encrypted === undefined;
+  return item.type === "message" && item.role === "assistant";
 }
 
 /** The output of each call; ids that a model repeats belong each to the nearest call before. Undefined: there are none. */

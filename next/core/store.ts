@@ -3,6 +3,7 @@
  * what nobody waits for: conversations, deletion, the operator's view, retention and the archive.
  */
 import type { Step } from "./context.ts";
+import type { Delta } from "./event.ts";
 import type { Marks, Shown } from "./history.ts";
 import type { Item } from "./item.ts";
 import type { Found, Node } from "./place.ts";
@@ -47,9 +48,51 @@ export interface Commit {
   readonly learns: boolean;
   /** It was broken off: it can be named, and nothing else finds it. */
   readonly isLoose: boolean;
+  /** Of a turn that outlives its caller. */
+  readonly record?: Recording | undefined;
+}
+
+/** What is kept of a turn that outlives its caller, so that it can be told again event by event. */
+export interface Recording {
+  readonly isBackground: boolean;
+  /** Whoever repeats this key gets the same answer. */
+  readonly idempotency: { readonly key: string; readonly fingerprint: string } | undefined;
+  /** Nothing but its key finds it: the caller wanted nothing kept. */
+  readonly isUnnamed: boolean;
+  /** What the model said, as long as streams resume; later the turn is told whole. */
+  readonly deltas: readonly Delta[];
+  readonly told: string;
+  readonly contextItems: number;
+}
+
+/** A background turn that runs, so that whoever comes after a crash is told that it was interrupted. */
+export interface RunningTurn {
+  readonly key: string;
+  readonly owner: string;
+  readonly session: string | undefined;
+  readonly createdAt: number;
+  readonly model: string;
+  readonly echo: string | undefined;
+}
+
+/** The part of the store that turns need that outlive their caller. */
+export interface Records {
+  /** Durable when it resolves; the turn's commit ends it. One that the process before left reads as a failed turn. */
+  begin(turn: RunningTurn): Promise<void>;
+  /** What a key was used for, since then; not by a turn that failed. */
+  keyed(owner: string, key: string, since: number): Promise<KeyedTurn | undefined>;
+}
+
+export interface KeyedTurn extends StoredTurn {
+  readonly fingerprint: string;
+}
+
+export interface StoredRecording extends Pick<Recording, "isBackground" | "told" | "contextItems"> {
+  readonly deltas: readonly Delta[] | undefined;
 }
 
 export interface StoredTurn extends Step {
+  readonly record?: StoredRecording | undefined;
   readonly key: string;
   readonly session: string;
   readonly isHidden: boolean;

@@ -1,39 +1,16 @@
 /** Watches a gateway: what is told of each request at its end is logged, counted and traced. */
-import type { IncomingHttpHeaders } from "node:http";
-import type { Adapter } from "../core/adapter.ts";
 import type { GatewayError } from "../core/errors.ts";
 import type { Store } from "../core/store.ts";
-import type { Trace } from "../core/turn.ts";
-import { watchAdapter } from "./attempts.ts";
-import { createJournal, type Journal } from "./journal.ts";
+import { createWatch } from "./attempts.ts";
+import { createJournal } from "./journal.ts";
 import type { Log } from "./log.ts";
-import { createMetrics, type Gauges, type Metrics } from "./metrics.ts";
+import { createMetrics } from "./metrics.ts";
 import type { RequestRecord } from "./record.ts";
 import { findSpans, readTrace } from "./spans.ts";
 
-export type { Log } from "./log.ts";
-export { createLog, guardLog, type LogLevel, type OpenLog } from "./log.ts";
+export { createLog, guardLog, type Log, type LogLevel, type OpenLog } from "./log.ts";
 export type { Gauges } from "./metrics.ts";
 export type { RequestRecord } from "./record.ts";
-
-export interface Observer extends Pick<Journal, "report" | "breakerOpened" | "breakerClosed"> {
-  /** A request begins, or a turn of a connection: its place in its caller's trace, to be passed on. */
-  begin(headers: IncomingHttpHeaders): Trace | undefined;
-  /** It is over. Told once of each request, and once of each turn that ended without one. */
-  ended(record: RequestRecord): void;
-  /** What was refused before it was a request. */
-  refused(error: GatewayError, requestId: string, address: string | undefined): void;
-  /** The same adapter, with its attempts counted and traced. */
-  watchAdapter(name: string, adapter: Adapter): Adapter;
-  /** An adapter is asked again: its failure may have passed. */
-  retried(adapter: string): void;
-  /** It could not answer, and the turn goes to a fallback. */
-  fellBack(adapter: string, failure: GatewayError): void;
-  /** The same store, with its commits timed. */
-  watchStore<Kind extends Pick<Store, "commit">>(store: Kind): Kind;
-  /** What Prometheus reads. */
-  read(gauges: Gauges): ReturnType<Metrics["read"]>;
-}
 
 export interface ObserverParts {
   readonly log: Log;
@@ -41,52 +18,39 @@ export interface ObserverParts {
   readonly version: string;
 }
 
-export async function createObserver({ log, now, version }: ObserverParts): Promise<Observer> {
+export type Observer = Awaited<ReturnType<typeof createObserver>>;
+
+export async function createObserver({ log, now, version }: ObserverParts) {
   const journal = createJournal(log, now);
   const metrics = createMetrics(version);
   const spans = await findSpans();
   return {
+    /** What no caller is told in full: why the turn with this key failed. */
+    report: journal.report,
+    /** A request begins, or a turn of a connection: its place in its caller's trace, to be passed on. */
     begin: spans?.begin ?? readTrace,
-    ended(record) {
+    /** It is over. Told once of each request, and once of each turn that ended without one. */
+    ended(record: RequestRecord): void {
       metrics.ended(record);
       spans?.ended(record);
       journal.ended(record);
     },
-    refused(error, requestId, address) {
+    /** What was refused before it was a request. */
+    refused(error: GatewayError, requestId: string, address: string | undefined): void {
       metrics.refused(error.status);
       journal.refused(error, requestId, address);
     },
-    report: journal.report,
-    breakerOpened: journal.breakerOpened,
-    breakerClosed: journal.breakerClosed,
-    watchAdapter: (name, adapter) => watchAdapter(name, adapter, metrics, spans),
-    retried: (adapter) => void (metrics.ofAdapter(adapter).retries.count += 1),
-    fellBack(adapter, failure) {
-      metrics.ofAdapter(adapter).fallbacks.count += 1;
-      journal.fellBack(adapter, failure);
-    },
-    watchStore: (store) => watchStore(store, log, metrics),
+    /** The same adapter, with its attempts counted and traced. */
+    watchAdapter: createWatch(metrics, journal, spans),
+    /** The same store, with its commits timed. */
+    watchStore: <Kind extends Pick<Store, "commit">>(store: Kind): Kind => ({
+      ...store,
+      commit(turn) {
+        const since = performance.now();
+        return store.commit(turn).finally(() => metrics.committed(performance.now() - since));
+      },
+    }),
+    /** What Prometheus reads. */
     read: metrics.read,
-  };
-}
-
-/** Turns that failed have told why; nobody else would tell that the trouble is over. */
-function watchStore<Kind extends Pick<Store, "commit">>(store: Kind, log: Log, metrics: Metrics): Kind {
-  let isInTrouble = false;
-  return {
-    ...store,
-    async commit(turn) {
-      const since = performance.now();
-      try {
-        await store.commit(turn);
-        if (isInTrouble) log.info({}, "The session store can save turns again.");
-        isInTrouble = false;
-      } catch (thrown) {
-        isInTrouble = true;
-        throw thrown;
-      } finally {
-        metrics.committed(performance.now() - since);
-      }
-    },
   };
 }

@@ -5,29 +5,25 @@ import { createCounts } from "./counts.ts";
 import type { Log } from "./log.ts";
 import { askedOf, failureOf, type RequestRecord } from "./record.ts";
 
-export interface Journal {
-  ended(record: RequestRecord): void;
-  refused(error: GatewayError, requestId: string, address: string | undefined): void;
-  report(thrown: unknown, key: string): void;
-  fellBack(adapter: string, failure: GatewayError): void;
-  breakerOpened(adapter: string, why: string): void;
-  breakerClosed(adapter: string): void;
-}
-
-const messages = { request: "request", turn: "turn", talk: "turn" } as const;
-
 /** Trouble that lasts fails every request alike: its cause is told once a minute. */
 const lasting: ReadonlySet<ErrorCode> = new Set(["store_unavailable", "overloaded", "draining", "interrupted"]);
-
-/** So many refusals of one kind and caller have lines of their own within a minute; of more, each time there are twice as many. */
+/** So many refusals of one kind and caller have lines within a minute; further ones each time their number has doubled. */
 const maxAlike = 10;
 
-export function createJournal(log: Log, now: () => number): Journal {
+export type Journal = ReturnType<typeof createJournal>;
+
+export function createJournal(log: Log, now: () => number) {
   const countRefusal = createCounts(now);
   const countCause = createCounts(now);
-  /** Several requests may fail for one reason, such as the callers of one idempotency key. */
+  /** Several requests may fail for one reason, such as those with one idempotency key. */
   const told = new WeakSet<object>();
   let unlogged = 0;
+
+  /** A flood of refusals must not bury the rest of the log. */
+  function isFlood({ owner, address }: RequestRecord, code: string | undefined): boolean {
+    const count = countRefusal(`${code} ${owner ?? address}`);
+    return count > maxAlike && (count & (count - 1)) !== 0;
+  }
 
   function tellCause(failure: GatewayError, requestId: string | undefined, turnId: string | undefined): void {
     const { code, status, message, cause: err = failure } = failure;
@@ -39,45 +35,31 @@ export function createJournal(log: Log, now: () => number): Journal {
     log.error({ requestId, turnId, code, err }, message);
   }
 
-  /** A flood of refusals must not bury the rest of the log. */
-  function isFlood({ status, owner, address }: RequestRecord, code: string | undefined): boolean {
-    if (status !== 401 && status !== 429) return false;
-    const count = countRefusal(`${code} ${owner ?? address}`);
-    return count > maxAlike && (count & (count - 1)) !== 0;
-  }
-
   return {
-    ended(record) {
-      const { kind, id, key, status } = record;
+    ended(record: RequestRecord): void {
+      const { kind, id, key, status, isQuiet = false } = record;
       const failure = failureOf(record);
       const code = failure?.code ?? (status === 499 ? "client_closed" : undefined);
-      const turnId = key && `resp_${key}`;
-      if (isFlood(record, code)) {
+      if (isQuiet && code === undefined) return;
+      const isRefusal = status === 401 || status === 429;
+      if (isRefusal && isFlood(record, code)) {
         unlogged += 1;
         return;
       }
-      if (record.isQuiet !== true || code !== undefined) {
-        const isRefusal = status === 401 || status === 429;
-        log.info(toFields(record, turnId, code, isRefusal && unlogged > 0 ? unlogged : undefined), messages[kind]);
-        if (isRefusal) unlogged = 0;
-      }
+      const turnId = key && `resp_${key}`;
+      const fields = toFields(record, turnId, code, isRefusal && unlogged > 0 ? unlogged : undefined);
+      if (isRefusal) unlogged = 0;
+      log.info(fields, kind === "request" ? "request" : "turn");
       if (failure !== undefined) tellCause(failure, id, turnId);
     },
-    refused({ status, code }, requestId, address) {
+    refused({ status, code }: GatewayError, requestId: string, address: string | undefined): void {
       log.info({ requestId, status, address, code }, "request");
     },
-    report: (thrown, key) => tellCause(toGatewayError(thrown), undefined, `resp_${key}`),
-    fellBack(adapter, { code, message, cause }) {
+    report: (thrown: unknown, key: string): void => tellCause(toGatewayError(thrown), undefined, `resp_${key}`),
+    fellBack(adapter: string, { code, message, cause: err }: GatewayError): void {
       // Servers put varying numbers into their messages.
       if (countCause(`${adapter}: ${code}`) > 1) return;
-      const words = `The adapter '${adapter}' could not answer, so another was asked: ${message}`;
-      log.error({ adapter, code, err: cause }, words);
-    },
-    breakerOpened(adapter, why) {
-      log.error({ adapter }, `The adapter '${adapter}' has failed too often, so its circuit breaker is open: ${why}`);
-    },
-    breakerClosed(adapter) {
-      log.info({ adapter }, `The adapter '${adapter}' answers again.`);
+      log.error({ adapter, code, err }, `The adapter '${adapter}' could not answer, so another was asked: ${message}`);
     },
   };
 }
@@ -89,10 +71,10 @@ function toFields(
   code: string | undefined,
   unlogged: number | undefined,
 ): object {
-  const { heading, firstMs } = record;
-  const usage = record.answer?.usage;
+  const { heading, answer, firstMs } = record;
   const asked = askedOf(heading);
-  // One says who was asked.
+  const usage = answer?.usage;
+  // The first one says who was asked.
   const remarks = heading !== undefined && heading.remarks.length > 1 ? heading.remarks : undefined;
   return {
     requestId: record.id,
@@ -115,33 +97,34 @@ function toFields(
     inputTokens: usage?.inputTokens,
     cachedTokens: usage?.cachedTokens,
     outputTokens: usage?.outputTokens,
-    tried: remarks && toText(remarks, toTried),
-    warning: remarks && toText(remarks, toWarning),
+    tried: remarks && toWords(remarks, "tried"),
+    warning: remarks && toWords(remarks, "left-out", "changed"),
     code,
     unlogged,
   };
 }
 
-/** Anybody may choose these, as long as a request's head may be. */
+/** Anybody may choose these, and names of tools in remarks, as long as a request may be. */
 const maxLength = 200;
 
 function shorten(text: string | undefined): string | undefined {
   return text === undefined || text.length <= maxLength ? text : text.slice(0, maxLength);
 }
 
-function toText(remarks: readonly Remark[], toWord: (remark: Remark) => string | undefined): string | undefined {
-  const words = remarks.flatMap((remark) => toWord(remark) ?? []);
-  return words.length > 0 ? words.join(", ").slice(0, maxRemarksLength) : undefined;
+function toWords(remarks: readonly Remark[], ...types: readonly Remark["type"][]): string | undefined {
+  const words = remarks.filter(({ type }) => types.includes(type)).map(toWord);
+  return words.length > 0 ? shorten(words.join(", ")) : undefined;
 }
 
-/** Names of tools are the caller's own words. */
-const maxRemarksLength = 1_000;
-
-function toTried(remark: Remark): string | undefined {
-  return remark.type === "tried" ? `${remark.adapter} (${remark.code})` : undefined;
-}
-
-function toWarning(remark: Remark): string | undefined {
-  if (remark.type === "left-out") return `${remark.what} left out`;
-  return remark.type === "changed" ? `${remark.what} changed to ${remark.to}` : undefined;
+function toWord(remark: Remark): string {
+  switch (remark.type) {
+    case "tried":
+      return `${remark.adapter} (${remark.code})`;
+    case "left-out":
+      return `${remark.what} left out`;
+    case "changed":
+      return `${remark.what} changed to ${remark.to}`;
+    case "asked":
+      return remark.adapter;
+  }
 }

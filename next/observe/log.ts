@@ -6,13 +6,13 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
-export type LogLevel = "silent" | "error" | "info";
-
 export interface OpenLog extends Log {
   /** From now on lines of this level and above are written. A program's own log decides for itself. */
   setLevel(level: LogLevel): void;
   close(): Promise<void>;
 }
+
+export type LogLevel = "silent" | "error" | "info";
 
 const standardError = 2;
 
@@ -24,31 +24,21 @@ export async function createLog(level: LogLevel): Promise<OpenLog> {
   return {
     info: (fields, message) => logger.info(fields, message),
     error: (fields, message) => logger.error(fields, message),
-    setLevel(next) {
-      logger.level = next;
-    },
+    setLevel: (next) => void (logger.level = next),
     close: sink.close,
   };
 }
 
 /** A line that a program's own log fails to write stops nothing. */
 export function guardLog(log: Log): OpenLog {
-  for (const level of ["info", "error"] as const) {
-    if (typeof log[level] !== "function") throw new TypeError(`log.${level} must be a function (fields, message).`);
+  function attempt(level: keyof Log, fields: object, message: string): void {
+    // There is nowhere else to tell a failure.
+    Promise.try(() => log[level](fields, message)).catch(() => {});
   }
   return {
-    info: (fields, message) => attempt(() => log.info(fields, message)),
-    error: (fields, message) => attempt(() => log.error(fields, message)),
+    info: (fields, message) => attempt("info", fields, message),
+    error: (fields, message) => attempt("error", fields, message),
     setLevel() {},
     async close() {},
   };
-}
-
-function attempt(write: () => unknown): void {
-  try {
-    const written = write();
-    if (written instanceof Promise) written.catch(() => {});
-  } catch {
-    // There is nowhere else to tell it.
-  }
 }

@@ -4,7 +4,7 @@ import type { Told } from "../core/place.ts";
 import type { Usage } from "../core/turn.ts";
 import { readProcess } from "./process.ts";
 import { askedOf, failureOf, type RequestRecord } from "./record.ts";
-import { type Counter, createRegistry, type Family, observe, type Reading } from "./series.ts";
+import { createRegistry, type Labels, type Registry, type Sample } from "./series.ts";
 
 /** How one attempt at an adapter went. */
 export interface Attempt {
@@ -32,7 +32,7 @@ export interface Gauges {
 const breakerStates = ["closed", "open", "half-open"] as const;
 const histories: readonly Told[] = ["new", "continued", "matched", "forked", "foreign", "stateless"];
 
-/** In seconds, from one word of a local model to an agent's long run. */
+/** From one word of a local model to an agent's long run. */
 const turnBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 /** From a page in a disk's cache to a server that hardly responds. */
 const commitBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
@@ -41,74 +41,77 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 export function createMetrics(version: string) {
   const registry = createRegistry();
-  const counter = (name: string, help: string) => registry.counter(`portico_${name}`, help);
-  const histogram = (name: string, help: string) => registry.histogram(`portico_${name}`, help, turnBounds);
+  const counters = (name: string, help: string) => registry.counters(`portico_${name}`, help);
+  const histograms = (name: string, help: string, bounds = turnBounds) =>
+    registry.histograms(`portico_${name}`, help, bounds);
 
-  const requests = counter("requests_total", "Requests answered.");
-  const requestSeconds = histogram("request_seconds", "From a request's arrival to the end of its answer.");
-  const firstSeconds = histogram("first_byte_seconds", "For turns: from arrival to the first byte of the answer.");
-  const turns = counter("history_total", "Turns by history outcome.");
-  const commit = registry.histogram("portico_commit_seconds", "How long the store took to commit.", commitBounds)({});
-  const attempts = counter("adapter_turns_total", "Attempts at the adapter, by result.");
-  const attemptSeconds = histogram("adapter_seconds", "From the start of an attempt to its last word.");
-  const adapterTokens = counter("tokens_total", "Tokens as reported by the adapter.");
-  const ownerTokens = counter("owner_tokens_total", "The same, for the turns of a token's name.");
-  const retries = counter("adapter_retries_total", "Retries of the adapter.");
-  const fallbacks = counter("adapter_fallbacks_total", "Turns passed on from the adapter to a fallback.");
+  const requests = counters("requests_total", "Requests answered.");
+  const requestSeconds = histograms("request_seconds", "From a request's arrival to the end of its answer.");
+  const firstSeconds = histograms("first_byte_seconds", "For turns: from arrival to the first byte of the answer.");
+  const turns = counters("history_total", "Turns by history outcome.");
+  const committed = histograms("commit_seconds", "How long the store took to commit a turn.", commitBounds)({});
+  const attempts = counters("adapter_turns_total", "Attempts at the adapter, by result.");
+  const attemptSeconds = histograms("adapter_seconds", "From the start of an attempt to its last word.");
+  const adapterTokens = counters("tokens_total", "Tokens as reported by the adapter.");
+  const ownerTokens = counters("owner_tokens_total", "The same, for the turns of a token's name.");
+  const retries = counters("adapter_retries_total", "Retries of the adapter.");
+  const fallbacks = counters("adapter_fallbacks_total", "Turns passed on from the adapter to a fallback.");
 
+  // Prometheus sees no increase in a series that is new, so what is worth an alert counts from 0.
   const onPath = once((path: string) => {
-    const seconds = once((outcome: Outcome) => requestSeconds({ path, outcome }));
-    // Prometheus sees no increase in a series that is new, so what is worth an alert counts from 0.
-    seconds("failed");
-    const status = once((status: number) => requests({ path, status }));
-    return { status, seconds, firstSeconds: once((stream: boolean) => firstSeconds({ path, stream })) };
+    const observe = once((outcome: Outcome) => requestSeconds({ path, outcome }));
+    observe("failed");
+    const answered = once((status: number) => requests({ path, status }));
+    return { answered, observe, observeFirst: once((stream: boolean) => firstSeconds({ path, stream })) };
   });
-
   const ofAdapter = once((adapter: string) => {
     const ended = once((outcome: string) => attempts({ adapter, outcome }));
     const failed = once((code: string) => attempts({ adapter, outcome: "failed", code }));
     for (const outcome of ["completed", "incomplete", "cancelled"]) ended(outcome);
-    const seconds = attemptSeconds({ adapter });
+    const observe = attemptSeconds({ adapter });
     const countTokens = createTokenCount(adapterTokens, { adapter });
     return {
       retries: retries({ adapter }),
       fallbacks: fallbacks({ adapter }),
       ended({ outcome, code = "internal_error", usage, ms }: Attempt): void {
-        (outcome === "failed" ? failed(code) : ended(outcome)).count += 1;
-        observe(seconds, ms);
+        (outcome === "failed" ? failed(code) : ended(outcome)).value += 1;
+        observe(ms);
         if (usage !== undefined) countTokens(usage);
       },
     };
   });
-
   const ofOwner = once((owner: string) => once((adapter: string) => createTokenCount(ownerTokens, { owner, adapter })));
   const withHistory = once((history: Told) => turns({ history }));
   for (const history of histories) withHistory(history);
 
   return {
     ofAdapter,
+    committed,
     ended(record: RequestRecord): void {
       const { kind, status, route = "unknown", heading, answer, owner, firstMs } = record;
       if (status !== undefined) {
         const path = onPath(route);
-        path.status(status).count += 1;
+        path.answered(status).value += 1;
         // An upgraded request lasts as long as its connection, whose turns are counted one by one.
-        if (status >= 200) observe(path.seconds(toOutcome(record, status)), record.ms);
-        if (firstMs !== undefined) observe(path.firstSeconds(record.isStreamed === true), firstMs);
+        if (status >= 200) path.observe(toOutcome(record, status))(record.ms);
+        if (firstMs !== undefined) path.observeFirst(record.isStreamed === true)(firstMs);
       }
       if (answer === undefined || heading === undefined) return;
-      withHistory(heading.told).count += 1;
+      withHistory(heading.told).value += 1;
       // A program may have any number of owners.
       if (answer.usage === undefined || owner === undefined || kind === "talk") return;
       ofOwner(owner)(askedOf(heading)?.adapter ?? "")(answer.usage);
     },
     refused(status: number): void {
-      onPath("unknown").status(status).count += 1;
+      onPath("unknown").answered(status).value += 1;
     },
-    committed: (ms: number): void => observe(commit, ms),
     async read(gauges: Gauges) {
       for (const { name } of gauges.adapters) ofAdapter(name);
-      const text = registry.toText([...toReadings(gauges, version), ...(await readProcess())]);
+      const measured = createRegistry();
+      setGauges(measured, gauges);
+      measured.gauges("portico_build_info", "Which versions run.")({ version, node: process.versions.node }).value = 1;
+      await readProcess(measured);
+      const text = registry.toText() + measured.toText();
       return { contentType: "text/plain; version=0.0.4; charset=utf-8", text };
     },
   };
@@ -135,32 +138,27 @@ function toOutcome(record: RequestRecord, status: number): Outcome {
 }
 
 /** `cached` is included in `input`, `reasoning` in `output`. */
-function createTokenCount(tokens: Family<Counter>, labels: Readonly<Record<string, string>>): (usage: Usage) => void {
+function createTokenCount(tokens: (labels: Labels) => Sample, labels: Labels): (usage: Usage) => void {
   const [input, cached] = [tokens({ ...labels, kind: "input" }), tokens({ ...labels, kind: "cached" })];
   const [output, reasoning] = [tokens({ ...labels, kind: "output" }), tokens({ ...labels, kind: "reasoning" })];
   return (usage) => {
-    input.count += usage.inputTokens;
-    cached.count += usage.cachedTokens;
-    output.count += usage.outputTokens;
-    reasoning.count += usage.reasoningTokens;
+    input.value += usage.inputTokens;
+    cached.value += usage.cachedTokens;
+    output.value += usage.outputTokens;
+    reasoning.value += usage.reasoningTokens;
   };
 }
 
-function toReadings(gauges: Gauges, version: string): readonly Reading[] {
-  const states = gauges.adapters.flatMap(({ name: adapter, state: current }) =>
-    breakerStates.map((state) => [{ adapter, state }, state === current ? 1 : 0] as const),
-  );
-  // Its labels are joined to other series.
-  const build = [[{ version, node: process.versions.node }, 1]] as const;
-  const readings = [
-    ["turns_running", "Turns that callers are waiting for.", gauges.running],
-    ["turns_waiting", "Turns that wait for another turn of their session.", gauges.waiting],
-    ["background_turns_running", "Turns in the background or with an Idempotency-Key.", gauges.background],
-    ["websocket_connections", "Open WebSockets.", gauges.connections],
-    ["held_bytes", "Memory used by requests, unread answers and WebSockets.", gauges.heldBytes],
-    ["store_ready", "1: turns can be stored; 0: they cannot.", gauges.isReady ? 1 : 0],
-    ["adapter_breaker_state", "1 for the current state of the adapter's circuit breaker.", states],
-    ["build_info", "Which versions are running.", build],
-  ] as const;
-  return readings.map(([name, help, value]) => [`portico_${name}`, "gauge", help, value]);
+function setGauges({ gauges }: Registry, now: Gauges): void {
+  const gauge = (name: string, help: string) => gauges(`portico_${name}`, help);
+  gauge("turns_running", "Turns that callers are waiting for.")({}).value = now.running;
+  gauge("turns_waiting", "Turns that wait for another turn of their session.")({}).value = now.waiting;
+  gauge("background_turns_running", "Turns in the background or with an Idempotency-Key.")({}).value = now.background;
+  gauge("websocket_connections", "Open WebSockets.")({}).value = now.connections;
+  gauge("held_bytes", "Memory used by requests, unread answers and WebSockets.")({}).value = now.heldBytes;
+  gauge("store_ready", "1: turns can be stored; 0: they cannot.")({}).value = now.isReady ? 1 : 0;
+  const states = gauge("adapter_breaker_state", "1 for the current state of the adapter's circuit breaker.");
+  for (const { name: adapter, state: current } of now.adapters) {
+    for (const state of breakerStates) states({ adapter, state }).value = state === current ? 1 : 0;
+  }
 }

@@ -1,100 +1,64 @@
-/** Counters and histograms as plain numbers, which become the text that Prometheus reads only when somebody asks. */
+/** Samples under their names and labels: plain numbers, which become the text that Prometheus reads only when somebody asks. */
 
 export type Labels = Readonly<Record<string, string | number | boolean>>;
 
-/** Makes one series, which counts from 0. Whoever counts keeps it: no labels are compared while requests are served. */
-export type Family<Series> = (labels: Labels) => Series;
-
-export interface Counter {
-  readonly labels: string;
-  count: number;
+/** Whoever counts keeps it, so that no labels are compared while requests are served. */
+export interface Sample {
+  readonly name: string;
+  value: number;
 }
 
-export interface Histogram {
-  readonly labels: string;
-  readonly bounds: readonly number[];
-  /** How many fell below each bound and below none before it; the last one counts what exceeds them all. */
-  readonly counts: number[];
-  sum: number;
-}
+export function createRegistry() {
+  const families: { readonly head: string; readonly samples: Sample[] }[] = [];
 
-/** What is measured only when it is read. */
-export type Reading = readonly [
-  name: string,
-  type: "counter" | "gauge",
-  help: string,
-  value: number | readonly (readonly [Labels, number])[],
-];
-
-export interface Registry {
-  counter(name: string, help: string): Family<Counter>;
-  histogram(name: string, help: string, bounds: readonly number[]): Family<Histogram>;
-  toText(readings: readonly Reading[]): string;
-}
-
-export function createRegistry(): Registry {
-  const texts: (() => string)[] = [];
-
-  function add<Series>(head: string, make: (labels: string) => Series, toLines: (series: Series) => string) {
-    const all: Series[] = [];
-    texts.push(() => head + all.map(toLines).join(""));
-    return (labels: Labels) => {
-      const series = make(toLabels(labels));
-      all.push(series);
-      return series;
+  function add(type: string, name: string, help: string): (labels: Labels, suffix?: string) => Sample {
+    const samples: Sample[] = [];
+    families.push({ head: `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`, samples });
+    return (labels, suffix = "") => {
+      const sample = { name: name + suffix + toText(labels), value: 0 };
+      samples.push(sample);
+      return sample;
     };
   }
 
   return {
-    counter(name, help) {
-      const make = (labels: string): Counter => ({ labels, count: 0 });
-      return add(toHead(name, "counter", help), make, ({ labels, count }) => toLine(name, labels, count));
+    counters: (name: string, help: string) => add("counter", name, help),
+    gauges: (name: string, help: string) => add("gauge", name, help),
+    /** Takes milliseconds; the bounds are in seconds. */
+    histograms(name: string, help: string, bounds: readonly number[]) {
+      const sampleOf = add("histogram", name, help);
+      return (labels: Labels) => {
+        const buckets = [...bounds, "+Inf"].map((le) => sampleOf({ ...labels, le }, "_bucket"));
+        const [sum, count] = [sampleOf(labels, "_sum"), sampleOf(labels, "_count")];
+        return (ms: number): void => {
+          // The clock may be set back.
+          const seconds = Math.max(0, ms / 1000);
+          sum.value += seconds;
+          count.value += 1;
+          for (let index = bounds.length; seconds <= (bounds[index] ?? Infinity); index--) {
+            const bucket = buckets[index];
+            if (bucket === undefined) break;
+            bucket.value += 1;
+          }
+        };
+      };
     },
-    histogram(name, help, bounds) {
-      const make = (labels: string): Histogram => ({ labels, bounds, counts: [...bounds.map(() => 0), 0], sum: 0 });
-      return add(toHead(name, "histogram", help), make, (histogram) => toBuckets(name, histogram));
+    toText(): string {
+      return families.map(({ head, samples }) => head + samples.map(toLine).join("")).join("");
     },
-    toText: (readings) => texts.map((text) => text()).join("") + readings.map(toReading).join(""),
   };
 }
 
-export function observe(histogram: Histogram, milliseconds: number): void {
-  const { bounds, counts } = histogram;
-  // A clock may be set back.
-  const seconds = Math.max(0, milliseconds) / 1000;
-  let index = 0;
-  while (seconds > (bounds[index] ?? Infinity)) index += 1;
-  counts[index] = (counts[index] ?? 0) + 1;
-  histogram.sum += seconds;
+export type Registry = ReturnType<typeof createRegistry>;
+
+function toLine({ name, value }: Sample): string {
+  return `${name} ${value}\n`;
 }
 
-/** On the wire buckets contain those before them. */
-function toBuckets(name: string, { labels, bounds, counts, sum }: Histogram): string {
-  const before = labels === "" ? "" : `${labels},`;
-  let total = 0;
-  const lines = counts.map((count, index) => {
-    total += count;
-    return toLine(`${name}_bucket`, `${before}le="${bounds[index] ?? "+Inf"}"`, total);
+function toText(labels: Labels): string {
+  const written = Object.entries(labels).map(([name, value]) => {
+    const text = String(value).replaceAll(/["\\]/g, "\\$&").replaceAll("\n", "\\n");
+    return `${name}="${text}"`;
   });
-  return lines.join("") + toLine(`${name}_sum`, labels, sum) + toLine(`${name}_count`, labels, total);
-}
-
-function toReading([name, type, help, value]: Reading): string {
-  const samples = typeof value === "number" ? ([[{}, value]] as const) : value;
-  return toHead(name, type, help) + samples.map(([labels, value]) => toLine(name, toLabels(labels), value)).join("");
-}
-
-function toHead(name: string, type: string, help: string): string {
-  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`;
-}
-
-function toLine(name: string, labels: string, value: number): string {
-  return labels === "" ? `${name} ${value}\n` : `${name}{${labels}} ${value}\n`;
-}
-
-function toLabels(labels: Labels): string {
-  const escape = (value: string) => value.replaceAll(/["\\]/g, "\\$&").replaceAll("\n", "\\n");
-  return Object.entries(labels)
-    .map(([name, value]) => `${name}="${escape(String(value))}"`)
-    .join(",");
+  return written.length === 0 ? "" : `{${written.join(",")}}`;
 }

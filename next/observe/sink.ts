@@ -53,14 +53,18 @@ export function createSink(file: number): Sink {
     });
   }
 
-  /** For a process that exits without closing: what its reader takes at once. */
+  /** For a process that exits without closing, and can wait for nothing but this. */
   function flushLast(): void {
     // A write under way ends without us.
     if (isWriting) batch = nothing;
-    try {
-      writeSync(file, take());
-    } catch {
-      // Nobody is left to be told.
+    const until = performance.now() + lastMs;
+    while (take().length > 0 && performance.now() < until) {
+      try {
+        batch = batch.subarray(writeSync(file, batch));
+      } catch (thrown) {
+        if ((thrown as NodeJS.ErrnoException).code !== "EAGAIN") return;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, fullMs);
+      }
     }
   }
 
@@ -76,10 +80,7 @@ export function createSink(file: number): Sink {
     },
     async close() {
       const until = performance.now() + lastMs;
-      while ((batch.length > 0 || gathered !== "") && performance.now() < until) {
-        flush();
-        await wait(fullMs);
-      }
+      for (flush(); batch.length > 0 && performance.now() < until; flush()) await wait(fullMs);
       clearTimeout(timer);
       process.off("exit", flushLast);
     },

@@ -5,21 +5,10 @@ import type { Trace, Turn } from "../core/turn.ts";
 import type { Attempt } from "./metrics.ts";
 import { failureOf, type RequestRecord } from "./record.ts";
 
-export interface Spans {
-  /** A request begins, or a turn of a connection. */
-  begin(headers: IncomingHttpHeaders): Trace | undefined;
-  ended(record: RequestRecord): void;
-  ask(adapter: string, turn: Turn): AttemptSpan;
-}
-
-export interface AttemptSpan {
-  /** What the model's server is told in place of the turn's own. */
-  readonly trace: Trace | undefined;
-  ended(attempt: Attempt): void;
-}
+export type Spans = NonNullable<Awaited<ReturnType<typeof findSpans>>>;
 
 /** Undefined if no SDK was there before the gateway: then neither the start nor a request pays for spans. */
-export async function findSpans(): Promise<Spans | undefined> {
+export async function findSpans() {
   if (!(Symbol.for("opentelemetry.js.api.1") in globalThis)) return undefined;
   const { context, createTraceState, isSpanContextValid, SpanKind, SpanStatusCode, trace } =
     await import("@opentelemetry/api");
@@ -47,14 +36,15 @@ export async function findSpans(): Promise<Spans | undefined> {
   }
 
   return {
-    begin(headers) {
+    /** A request begins, or a turn of a connection. */
+    begin(headers: IncomingHttpHeaders): Trace | undefined {
       // If the SDK traces HTTP itself, our span is a child of its span.
       const isFirst = trace.getActiveSpan() === undefined;
       const within = isFirst ? toContext(readTrace(headers)) : context.active();
       const kind = isFirst ? SpanKind.SERVER : SpanKind.INTERNAL;
       return toTrace(tracer.startSpan("request", { kind }, within), within);
     },
-    ended(record) {
+    ended(record: RequestRecord): void {
       const { kind, id, method = "", route, status, heading } = record;
       const span = record.trace && known.get(record.trace)?.span;
       // A turn that goes on without its caller stands in the request's trace, whose span has ended.
@@ -75,12 +65,13 @@ export async function findSpans(): Promise<Spans | undefined> {
       if ((failure?.status ?? status ?? 0) >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
     },
-    ask(adapter, { model, stream, trace: asked }) {
+    ask(adapter: string, { model, stream, trace: asked }: Turn) {
       const within = (asked && known.get(asked)?.within) ?? toContext(asked);
       const span = tracer.startSpan(`chat ${model}`, { kind: SpanKind.CLIENT }, within);
       return {
+        /** What the model's server is told in place of the turn's own. */
         trace: toTrace(span, within),
-        ended({ outcome, code, usage }) {
+        ended({ outcome, code, usage }: Attempt): void {
           span.setAttributes({
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": adapter,

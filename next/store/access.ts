@@ -16,7 +16,9 @@ export interface Access {
   readonly readText: ReadText;
 }
 
-export type Caller<Functions extends Record<keyof Functions, (given: never) => unknown>> = <Name extends keyof Functions>(
+export type Caller<Functions extends Record<keyof Functions, (given: never) => unknown>> = <
+  Name extends keyof Functions,
+>(
   name: Name,
   given: Parameters<Functions[Name]>[0],
 ) => Promise<ReturnType<Functions[Name]>>;

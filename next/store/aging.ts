@@ -43,7 +43,7 @@ export function createAging(prepare: Prepare, { read, isFollowed, removeTurn }: 
     let first: number | null = end;
     for (let count = 0; count < most && first !== null; count += 1) first = parentOf(first);
     const surplus: DoomedTurn[] = [];
-    for (let row = first === null ? undefined : read(first); row !== undefined; ) {
+    for (let row = first === null ? undefined : read(first); row !== undefined;) {
       if (prepare(cold.followers).all(row.n).length > 1) break;
       surplus.push(row);
       row = row.parent === null ? undefined : read(row.parent);
@@ -116,7 +116,7 @@ export function createAging(prepare: Prepare, { read, isFollowed, removeTurn }: 
     },
 
     /** Space that is free goes back to the disk. */
-    giveBack(_: undefined): Step {
+    giveBack(): Step {
       const before = countFree();
       if (before > 0) prepare(`PRAGMA incremental_vacuum(${stepPages})`).all();
       const left = countFree();

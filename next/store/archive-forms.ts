@@ -33,12 +33,24 @@ const pair = Type.Object({ side: Type.Enum(["model", "tools"]), id: words });
 const tools = optional(list(fields));
 const item = Type.Union([
   Type.Null(),
-  typed(["message"], { id: text, role: Type.Enum(["system", "developer", "user", "assistant"]), content, name: text, extra }),
+  typed(["message"], {
+    id: text,
+    role: Type.Enum(["system", "developer", "user", "assistant"]),
+    content,
+    name: text,
+    extra,
+  }),
   typed(["reasoning"], { id: text, summary: list(words), text: words, encrypted: text, extra }),
   typed(["tool-call"], { id: text, kind, callId: words, name: words, group: text, arguments: words, extra }),
   typed(["tool-output"], { id: text, kind, callId: words, output: content, tools, extra }),
   typed(["compaction"], { id: text, summary: words, encrypted: text }),
-  typed(["other"], { id: text, extra: Type.Object({ dialect: words, fields }), exchange: optional(pair), tools, words: text }),
+  typed(["other"], {
+    id: text,
+    extra: Type.Object({ dialect: words, fields }),
+    exchange: optional(pair),
+    tools,
+    words: text,
+  }),
 ]);
 const told = Type.Object({
   status: Type.Enum(["completed", "incomplete", "failed", "cancelled"]),
@@ -52,7 +64,9 @@ const told = Type.Object({
 
 /** Compiled, they are thirty times as fast, and no request is served while a long line is checked. */
 export const forms: Readonly<Record<string, Validator>> = {
-  portico: Compile(Type.Object({ version: counted, hintKeys: list(secret, { minItems: 1 }), sealKeys: list(secret, { minItems: 1 }) })),
+  portico: Compile(
+    Type.Object({ version: counted, hintKeys: list(secret, { minItems: 1 }), sealKeys: list(secret, { minItems: 1 }) }),
+  ),
   session: Compile(
     Type.Object({
       id: session,

@@ -18,7 +18,8 @@ export async function* readArchive(bytes: AsyncIterable<Uint8Array>): AsyncGener
     yield text;
   }
   if (isFirst) throw refuse("The archive is empty.");
-  if (!isWhole) throw refuse("The archive was cut off: its last line, which marks its end, is missing. Export it again.");
+  if (!isWhole)
+    throw refuse("The archive was cut off: its last line, which marks its end, is missing. Export it again.");
 }
 
 interface NumberedLine {

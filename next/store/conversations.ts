@@ -37,7 +37,8 @@ export function createConversations(access: Access, prepare: Prepare): Conversat
       const row = find(owner, id);
       return row && { id, createdAt: row.created, metadata: JSON.parse(row.metadata) as Metadata };
     },
-    describeConversation: (owner, id, metadata, now) => write("describe", { name: toName(id), owner, metadata, created: now }),
+    describeConversation: (owner, id, metadata, now) =>
+      write("describe", { name: toName(id), owner, metadata, created: now }),
     append: (turn) => write("append", toRow(turn)),
     async deleteConversation(owner, id, moment, now) {
       const isThere = await write("dropSession", { name: toName(id), owner, moment, at: now });

@@ -65,7 +65,7 @@ export function createDeletions(prepare: Prepare) {
 
   /** The nearest turn from here up that was not deleted. */
   function findKept(from: number | null): number | null {
-    for (let n = from; n !== null; ) {
+    for (let n = from; n !== null;) {
       const row = read(n);
       if (row === undefined) return null;
       if (row.told !== "") return n;
@@ -76,13 +76,13 @@ export function createDeletions(prepare: Prepare) {
 
   /** Empty nodes that hold nothing together any more go with what they held; what is now an end may be old already. */
   function removeEnd(row: DoomedTurn): void {
-    for (let end: DoomedTurn | undefined = row; end !== undefined; ) {
+    let end: DoomedTurn | undefined = row;
+    while (end?.told === "" || end === row) {
       removeTurn(end);
       const above: DoomedTurn | undefined = end.parent === null ? undefined : read(end.parent);
-      const isEnd = above !== undefined && !isFollowed(above.n);
-      if (isEnd && above.told !== "" && notes.read("aged") >= above.n) notes.write("aged", above.n - 1);
-      end = isEnd && above.told === "" ? above : undefined;
+      end = above === undefined || isFollowed(above.n) ? undefined : above;
     }
+    if (end !== undefined && notes.read("aged") >= end.n) notes.write("aged", end.n - 1);
   }
 
   const writes = {
@@ -112,7 +112,11 @@ export function createDeletions(prepare: Prepare) {
       prepare(cold.setItems).run(...texts, row.n);
       if (gone?.type === "tool-call") prepare(cold.removeCall).run(session.n, gone.callId, row.n);
       const kept = new Set(digestsIn(texts[0], row.echo));
-      dropTexts(session.n, row.n, digestsIn(row.input, null).filter((digest) => !kept.has(digest)));
+      dropTexts(
+        session.n,
+        row.n,
+        digestsIn(row.input, null).filter((digest) => !kept.has(digest)),
+      );
       return true;
     },
 
@@ -142,14 +146,15 @@ export function createDeletions(prepare: Prepare) {
     },
 
     /** Removes some turns of sessions that are gone. */
-    removeDoomed(_: undefined): { readonly turns: number; readonly isDone: boolean } {
+    removeDoomed(): { readonly turns: number; readonly isDone: boolean } {
       const doomed = prepare(cold.nextDoomed).get() as { readonly n: number } | undefined;
       if (doomed === undefined) return { turns: 0, isDone: true };
       const { n: session } = doomed;
       const turns = prepare(cold.turnsOfDoomed).all(session, stepTurns) as unknown as readonly { readonly n: number }[];
       for (const { n } of turns) prepare(cold.removeTurn).run(n);
       if (turns.length > 0) return { turns: turns.length, isDone: false };
-      if (Number(prepare(cold.callsOfDoomed).run(session, session, stepCalls).changes) > 0) return { turns: 0, isDone: false };
+      if (Number(prepare(cold.callsOfDoomed).run(session, session, stepCalls).changes) > 0)
+        return { turns: 0, isDone: false };
       prepare(cold.usesOfDoomed).run(session);
       prepare(cold.textsOfDoomed).run(session);
       prepare(cold.removeDoomed).run(session);

@@ -50,7 +50,7 @@ export function createExport(prepare: Prepare) {
   }
 
   return {
-    archiveHead(_: undefined): string {
+    archiveHead(): string {
       const keys = { hintKeys: readSecrets(prepare, "hints"), sealKeys: readSecrets(prepare, "seals") };
       return `${JSON.stringify({ type: "portico", version, ...keys } satisfies HeadLine)}\n`;
     },
@@ -58,7 +58,13 @@ export function createExport(prepare: Prepare) {
     sessionsToExport: ({ after }: { readonly after: number }): readonly ExportedSession[] =>
       (prepare(cold.sessionsAfter).all(after, stepSessions) as unknown as readonly SessionRow[]).map(toExported),
 
-    sessionToExport({ name, isHidden }: { readonly name: string; readonly isHidden: boolean }): ExportedSession | undefined {
+    sessionToExport({
+      name,
+      isHidden,
+    }: {
+      readonly name: string;
+      readonly isHidden: boolean;
+    }): ExportedSession | undefined {
       const row = prepare(isHidden ? cold.hiddenSession : cold.session).get(toNumber(name), name);
       return row && toExported(row as unknown as SessionRow);
     },

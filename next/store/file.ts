@@ -42,7 +42,11 @@ export function lockFile(file: string): () => void {
   } catch (thrown) {
     lock?.close();
     if (primaryOf(thrown) !== primary.busy) throw cannotOpen(path, thrown);
-    throw refusal(file, "is in use by another gateway.", "Stop that one, or name another file (gateway.sessions.store).");
+    throw refusal(
+      file,
+      "is in use by another gateway.",
+      "Stop that one, or name another file (gateway.sessions.store).",
+    );
   }
   const held = lock;
   return () => held.close();
@@ -65,7 +69,8 @@ function isWithoutTables(file: string): boolean {
     const found = read("user_version") as number;
     const owner = read("application_id");
     if (database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined && owner === 0) return true;
-    if (owner === formerId) throw refusal(file, "was written by the former engine, whose files this one cannot read.", newFile);
+    if (owner === formerId)
+      throw refusal(file, "was written by the former engine, whose files this one cannot read.", newFile);
     if (owner !== applicationId) throw refusal(file, "is another program's database.", anotherFile);
     if (found <= layout) return false;
     const remedy = "Start the newer release that wrote it, or name another file for the session store.";
@@ -94,7 +99,8 @@ function begin(file: string): void {
 
 /** Of the engine before this one: "Port" in ASCII. */
 const formerId = 0x506f7274;
-const newFile = "Start with a new file (gateway.sessions.store), or with the release that wrote it; this one was left as it is.";
+const newFile =
+  "Start with a new file (gateway.sessions.store), or with the release that wrote it; this one was left as it is.";
 const anotherFile = "Name another file for the session store; this one was left as it is.";
 const usualRemedy =
   "Check that the gateway's user may read and write it, the files beside it whose names begin with its name, and its folder.";
@@ -113,5 +119,8 @@ function cannotOpen(file: string, thrown: unknown): GatewayError {
 }
 
 function refusal(file: string, what: string, remedy: string, cause?: unknown): GatewayError {
-  return new GatewayError("store_unavailable", `The session store ${file} ${what} ${remedy}`, { cause, isLasting: true });
+  return new GatewayError("store_unavailable", `The session store ${file} ${what} ${remedy}`, {
+    cause,
+    isLasting: true,
+  });
 }

@@ -22,7 +22,10 @@ export function createImport(prepare: Prepare, { addSession, addTurn }: Hands) {
   function takeKeys({ hintKeys, sealKeys }: HeadLine): void {
     const [first = ""] = hintKeys;
     if (prepare(cold.anyHinted).get() === undefined) prepare(cold.adoptSecret).run(first, "hints");
-    for (const [kind, keys] of [["hints", hintKeys], ["seals", sealKeys]] as const) {
+    for (const [kind, keys] of [
+      ["hints", hintKeys],
+      ["seals", sealKeys],
+    ] as const) {
       const known = new Set(readSecrets(prepare, kind));
       for (const key of keys) if (!known.has(key)) prepare(cold.addSecret).run(`${kind}:${key.slice(0, 16)}`, key);
     }

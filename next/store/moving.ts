@@ -25,7 +25,7 @@ export async function* exportLines(
   yield `${JSON.stringify({ type: "end" })}\n`;
 
   async function* exportAll(): AsyncGenerator<string, void, void> {
-    for (let after = -1; ; ) {
+    for (let after = -1; ;) {
       const sessions = await read("sessionsToExport", { after });
       for (const session of sessions) yield* exportSession(session);
       const last = sessions.at(-1);
@@ -36,7 +36,7 @@ export async function* exportLines(
 
   async function* exportSession({ line, turns }: ExportedSession): AsyncGenerator<string, void, void> {
     yield line;
-    for (let at = 0; at < turns.length; ) {
+    for (let at = 0; at < turns.length;) {
       const { text, taken } = await read("turnLines", { turns: turns.slice(at, at + stepTurns) });
       if (text !== "") yield text;
       at += taken;

@@ -1,7 +1,7 @@
 /** The operator's view of all owners: what is listed, shown and erased, moved to another store, and kept for how long. */
 import { GatewayError } from "../core/errors.ts";
 import { keyOf } from "../core/item.ts";
-import type { Erased, HintWanted, Operator, Page, SessionRecord, SessionSummary } from "../core/store.ts";
+import type { Erased, HintWanted, Operator, Page, SessionSummary } from "../core/store.ts";
 import type { Access } from "./access.ts";
 import { exportLines, importLines } from "./moving.ts";
 import type { FoundSession } from "./reads.ts";
@@ -34,10 +34,8 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
       return toPage(await read("hiddenSessions", { owner, after: key, limit: limit + 1 }), limit);
     },
     readSession: async (id) => (await find(id)).session,
-    async *readTurns({ id }) {
-      const found = await read("session", { name: toName(id) });
-      const session = found ?? (await read("sessionAround", { key: toName(id).slice(0, 25) }))?.session;
-      const turns = session === undefined ? [] : await read("turnNumbers", { n: session.n });
+    async *readTurns({ id, isHidden }) {
+      const { turns } = (await read("sessionToExport", { name: toName(id), isHidden })) ?? { turns: [] };
       for (let at = 0; at < turns.length; at += stepTurns) {
         for (const row of await read("turns", { turns: turns.slice(at, at + stepTurns) })) {
           // What was deleted and holds the tree together says nothing.
@@ -55,7 +53,8 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
         return finish({ id, type: "thread", turns: below.length });
       }
       if (!(await write("dropSession", erasure))) throw notFound(`Session with id '${id}' not found.`);
-      return finish({ id, type: "session", turns: await removeDoomed(access) });
+      const turns = await removeDoomed(access);
+      return finish({ id, type: session.isHidden ? "thread" : "session", turns });
     },
     async eraseHint({ hint, owner, owners = [] }, moment, now) {
       const whose = owner === undefined ? new Set([...(await read("owners", undefined)), ...owners]) : [owner];
@@ -63,13 +62,16 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
       const erased: Erased[] = [];
       for (const id of ids) {
         if (!(await write("dropSession", { name: toName(id), moment, at: now }))) continue;
-        erased.push(await finish({ id, type: "session", turns: await removeDoomed(access) }));
+        erased.push({ id, type: "session", turns: await removeDoomed(access) });
       }
-      return erased;
+      return erased.length === 0 ? erased : finish(erased);
     },
     async *exportLines(ids) {
       const found = ids && (await Promise.all(ids.map(find)));
-      yield* exportLines(access, found?.map(({ session }) => session));
+      yield* exportLines(
+        access,
+        found?.map(({ session }) => session),
+      );
     },
     importLines: (bytes) => importLines(access, bytes),
     prune: (rules, now) => prune(access, rules, now),
@@ -89,7 +91,8 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
     throw notFound(`There is no session '${id}', and no turn with that id outside of sessions.`);
   }
 
-  async function finish(erased: Erased): Promise<Erased> {
+  /** Gone from the raw files, with its space. */
+  async function finish<Told>(erased: Told): Promise<Told> {
     await giveBack(access);
     await emptyLog();
     return erased;

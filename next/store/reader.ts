@@ -10,9 +10,13 @@ database.exec("PRAGMA query_only = ON");
 const reads = createReads(database) as Record<keyof Reads, (given: never) => unknown>;
 
 parentPort?.on("message", (request: Request<Reads>) => {
-  if (typeof request !== "string") return parentPort?.postMessage(request.map(([name, given]) => run(name, given)));
-  database.close();
-  parentPort?.close();
+  if (typeof request === "string") {
+    database.close();
+    parentPort?.close();
+    return;
+  }
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
+  parentPort?.postMessage(request.map(([name, given]) => run(name, given)));
 });
 
 function run(name: keyof Reads, given: unknown): Outcome {

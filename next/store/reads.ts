@@ -17,6 +17,11 @@ export interface FoundSession extends SessionRecord {
   readonly name: string;
 }
 
+interface FoundTurn {
+  readonly session: FoundSession;
+  readonly turn: number | undefined;
+}
+
 interface SummaryPage {
   readonly owner: string | undefined;
   /** A session's name or, of a hidden one, its first turn's key. */
@@ -27,16 +32,18 @@ interface SummaryPage {
 export function createReads(database: DatabaseSync) {
   const prepare = createCache(database);
 
-  const summariesOf = (rows: unknown): readonly SessionSummary[] => (rows as readonly SummaryRow[]).map(toSummary);
-
   return {
     ...createExport(prepare),
 
-    owners: (_: undefined): readonly string[] => prepare(cold.owners).all().map((row) => String(row["owner"])),
+    owners: (): readonly string[] =>
+      prepare(cold.owners)
+        .all()
+        .map((row) => String(row["owner"])),
 
     /** Undefined: `after` is unknown. */
     sessions({ owner, after, limit }: SummaryPage): readonly SessionSummary[] | undefined {
-      const from = after === undefined ? beforeAll : (prepare(cold.place).get(toNumber(after), after) as Place | undefined);
+      const from =
+        after === undefined ? beforeAll : (prepare(cold.place).get(toNumber(after), after) as Place | undefined);
       if (from === undefined) return undefined;
       const { used, n } = from;
       if (owner === undefined) return summariesOf(prepare(cold.sessionsBehind).all(used, used, n, limit));
@@ -59,13 +66,12 @@ export function createReads(database: DatabaseSync) {
     },
 
     /** The session of a turn; once its first turn is gone that still names a hidden one. */
-    sessionAround({ key }: { readonly key: string }): { readonly session: FoundSession; readonly turn: number } | undefined {
+    sessionAround({ key }: { readonly key: string }): FoundTurn | undefined {
       const row = prepare(cold.sessionAround).get(toNumber(key), key);
       const session = toFound(row ?? prepare(cold.hiddenSession).get(toNumber(key), key.padEnd(48, "0")));
-      return session && { session, turn: Number(row?.["turn"] ?? 0) };
+      return session && { session, turn: row?.["turn"] as number | undefined };
     },
 
-    turnNumbers: ({ n }: { readonly n: number }): readonly number[] => toNumbers(prepare(cold.turnNumbers).all(n)),
     /** From the end to the root. */
     pathNumbers: ({ n }: { readonly n: number }): readonly number[] => toNumbers(prepare(cold.pathNumbers).all(n)),
     /** Last first. */
@@ -79,13 +85,18 @@ export function createReads(database: DatabaseSync) {
 
     /** What owners have too many: those idle longest. */
     surplus({ most }: { readonly most: number }): readonly UnusedSession[] {
-      const crowded = prepare(cold.crowdedOwners).all(most) as unknown as readonly { owner: string; sessions: number }[];
+      const crowded = prepare(cold.crowdedOwners).all(most) as unknown as readonly {
+        owner: string;
+        sessions: number;
+      }[];
       return crowded.flatMap(
         ({ owner, sessions }) => prepare(cold.idlestSessions).all(owner, sessions - most) as unknown as UnusedSession[],
       );
     },
   };
 }
+
+const summariesOf = (rows: unknown): readonly SessionSummary[] => (rows as readonly SummaryRow[]).map(toSummary);
 
 interface Place {
   readonly used: number;
@@ -121,12 +132,15 @@ function toBeginning(input: string | null): string | undefined {
   if (asked?.type !== "message") return undefined;
   const { content } = asked;
   const text = typeof content === "string" ? content : (content.find((part) => part.type === "text")?.text ?? "");
-  const line = text.slice(0, 4 * beginningCharacters).trim().replaceAll(/\s+/g, " ");
+  const line = text
+    .slice(0, 4 * beginningCharacters)
+    .trim()
+    .replaceAll(/\s+/g, " ");
   if (line.length <= beginningCharacters) return line === "" ? undefined : line;
   return `${line.slice(0, beginningCharacters).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
-export interface RecordRow {
+interface RecordRow {
   readonly n: number;
   readonly name: string;
   readonly kind: string;

@@ -47,7 +47,7 @@ export async function giveBack({ write }: Access): Promise<void> {
 /** Repeats a step until it has nothing left to do. */
 async function repeat(step: () => Promise<Step>): Promise<number> {
   let turns = 0;
-  for (let isDone = false; !isDone; ) {
+  for (let isDone = false; !isDone;) {
     const done = await step();
     turns += done.turns;
     ({ isDone } = done);

@@ -125,10 +125,13 @@ export function toInput(row: Pick<ReadTurn, "key" | "session" | "input">, read: 
 }
 
 export function toPlaces(row: Pick<ReadTurn, "key" | "session" | "input">, read: ReadText): readonly (Item | null)[] {
-  return (JSON.parse(row.input) as (Item | null)[]).map((item, index) => {
-    if (item === null || item.type === "reference") return item;
-    return { ...lengthen(item, (digest) => read(row.session, digest)), id: inputId(item, row.key, index) };
-  });
+  const items = JSON.parse(row.input) as (Item | null)[];
+  const readOwn = (digest: string) => read(row.session, digest);
+  for (const [index, item] of items.entries()) {
+    if (item === null || item.type === "reference") continue;
+    items[index] = Object.assign(lengthen(item, readOwn), { id: inputId(item, row.key, index) });
+  }
+  return items;
 }
 
 export function inputId({ type }: Item, key: string, index: number): string {
@@ -152,9 +155,11 @@ export function lengthen(item: Item, read: (digest: string) => string | undefine
 }
 
 export function toTurn(row: ReadTurn, read: ReadText): StoredTurn {
-  const { key, session, name, kind, model, created: createdAt } = row;
+  const { key, name, kind, model, created: createdAt } = row;
   // Of what was deleted nothing is left to tell.
-  const { error, ...told } = JSON.parse(row.told || "{}") as Omit<Answer, "items" | "error"> & { readonly error?: Failure };
+  const { error, ...told } = JSON.parse(row.told || "{}") as Omit<Answer, "items" | "error"> & {
+    readonly error?: Failure;
+  };
   return {
     key,
     session: `conv_${name}`,

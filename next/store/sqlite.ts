@@ -1,66 +1,105 @@
-/** The embedded store: one file, which belongs to one gateway. Reads are this thread's, writes a thread's of their own. */
-import { createHmac, randomBytes } from "node:crypto";
+/** The embedded store: one file, which belongs to one gateway. Finds are this thread's, writes a thread's of their own. */
 import { DatabaseSync } from "node:sqlite";
-import { Worker } from "node:worker_threads";
 import type { Step } from "../core/context.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Maker, Session } from "../core/place.ts";
-import type { Finding, Query, Store } from "../core/store.ts";
+import type { Conversations, Finding, Operator, Query, Store } from "../core/store.ts";
+import type { Access } from "./access.ts";
+import { createConversations } from "./conversations.ts";
+import { lockFile, patienceMs, prepareFile } from "./file.ts";
 import { createGrouped } from "./grouped.ts";
-import { type Kind, type NodeRow, type ReadTurn, toInput, toItems, toNode, toRow, toTurn } from "./rows.ts";
-import { layout, schema, toNumber } from "./schema.ts";
-import type { Outcome, Write } from "./writer.ts";
-import { createCache } from "./writes.ts";
+import { createHealth } from "./health.ts";
+import { createOperator } from "./operator.ts";
+import { createCache } from "./prepared.ts";
+import type { Reads } from "./reads.ts";
+import {
+  createReadText,
+  type Kind,
+  type NodeRow,
+  type ReadTurn,
+  toInput,
+  toItems,
+  toNode,
+  toRow,
+  toTurn,
+} from "./rows.ts";
+import { pragmas, toNumber } from "./schema.ts";
+import { createSecrets } from "./secrets.ts";
+import { type Call, startThread, type Thread } from "./threads.ts";
+import { cannotRead, toFailure } from "./trouble.ts";
+import type { Writes } from "./writes.ts";
 
-const pragmas = ["journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "wal_autocheckpoint = 4000"];
-/** Of a new file: fewer pages are touched by a turn than with the usual 4 KB. */
-const pageSize = "page_size = 8192";
-
-export interface SqliteStore extends Store {
-  /** Of what callers carry for the gateway: it lives and dies with the sessions. */
+export interface SqliteStore extends Store, Conversations, Operator {
+  /** Of what callers carry for the gateway; the first one seals. The same list until an archive brought others. */
+  sealKeys(): readonly Buffer[];
+  /** The first one, until the composition root asks for all. */
   readonly sealKey: Buffer;
 }
 
-export async function openSqlite(file: string): Promise<SqliteStore> {
-  prepareFile(file);
-  const reading = new DatabaseSync(file);
+export interface Surroundings {
+  /** The store can never be trusted again: the gateway must stop, and say why. */
+  onFatal(message: string): void;
+}
+
+export async function openSqlite(file: string, { onFatal }: Surroundings = { onFatal() {} }): Promise<SqliteStore> {
+  const unlock = lockFile(file);
+  try {
+    prepareFile(file);
+    return open(file, onFatal, unlock);
+  } catch (thrown) {
+    unlock();
+    throw thrown;
+  }
+}
+
+function open(file: string, onFatal: (message: string) => void, unlock: () => void): SqliteStore {
+  const reading = new DatabaseSync(file, { timeout: patienceMs });
   reading.exec("PRAGMA query_only = ON");
   const prepare = createCache(reading);
-  const [hintKey, sealKey] = ["hints", "seals"].map((name) => readSecret(prepare, name));
-  const writer = await startWriter(file);
-  const commits = createGrouped(async (rows: readonly Write[]) => (await writer.send(rows)).map(toResult));
+  const readText = createReadText(prepare);
+  const isThere = (id: string): boolean =>
+    prepare(thereStatement).get(toNumber(id.slice("conv_".length))) !== undefined;
+  const secrets = createSecrets(prepare, isThere, () => performance.now());
+  const writer = startThread<Writes>("writer", { file, pragmas, patienceMs });
+  const health = createHealth(writer, (message) => onFatal(`${message} (${file})`));
+  const reader = createLater(() => startThread<Reads>("reader", { file }));
   const finds = createGrouped(async (queries: readonly Query[]) => queries.map((query) => attempt(() => find(query))));
-
-  const readText = (session: number, digest: string): string =>
-    (
-      prepare("SELECT text FROM text WHERE session = ? AND digest = ?").get(session, digest) as {
-        readonly text: string;
-      }
-    ).text;
+  const access: Access = {
+    secrets,
+    readText,
+    read: (name, given) => reader.call([name, given] as unknown as Call<Reads>) as never,
+    write: (name, given) => health.write([name, given] as unknown as Call<Writes>) as never,
+    emptyLog: health.emptyLog,
+  };
 
   return {
-    sealKey: Buffer.from(sealKey ?? "", "hex"),
-    sessionOf: (owner, hint) =>
-      `conv_${createHmac("sha256", hintKey ?? "")
-        .update(`${owner.length} ${owner}${hint}`)
-        .digest("hex")
-        .slice(0, 48)}`,
+    ...createConversations(access, prepare),
+    ...createOperator(access),
+    sessionOf: secrets.sessionOf,
+    sealKeys: secrets.sealKeys,
+    sealKey: secrets.sealKeys()[0] ?? Buffer.alloc(0),
+    checkKeeping: health.checkKeeping,
+    check: health.check,
     find: finds.send,
     async path({ turn }) {
-      const rows = prepare(pathStatement).all(turn) as unknown as readonly ReadTurn[];
+      const rows = reads(() => prepare(pathStatement).all(turn)) as unknown as readonly ReadTurn[];
       return rows.toReversed().map((row): Step => ({ input: toInput(row, readText), answer: toItems(row.answer) }));
     },
     async commit(turn) {
-      await commits.send(["commit", toRow(turn)]);
+      if (!(await health.write(["commit", toRow(turn)]))) throw sessionErased();
     },
     async turn(owner, key) {
-      const row = prepare(turnStatement).get(toNumber(key), key, owner) as ReadTurn | undefined;
+      const row = reads(() => prepare(turnStatement).get(toNumber(key), key, owner)) as ReadTurn | undefined;
       return row && toTurn(row, readText);
     },
     async close() {
-      await commits.idle();
-      await writer.close();
+      await health.close();
+      await reader.close();
+      // To close it would write what nobody knows the fate of.
+      if (health.isLost) await writer.kill();
+      else await writer.close();
       reading.close();
+      unlock();
     },
   };
 
@@ -133,77 +172,40 @@ const makerStatement = `SELECT ${node}, t.answer FROM call c JOIN turn t ON t.n 
 const pathStatement = `WITH RECURSIVE up (n) AS (
     SELECT ? UNION ALL SELECT t.parent FROM up JOIN turn t ON t.n = up.n WHERE t.parent IS NOT NULL
   ) SELECT t.key, t.session, t.input, t.answer FROM up JOIN turn t ON t.n = up.n`;
+const thereStatement = "SELECT 1 FROM session WHERE id = ?";
 const turnStatement = `SELECT t.n, t.key, t.session, s.name, s.kind, t.model, t.created, t.input, t.answer, t.told, t.echo
-  FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ? AND t.key = ? AND s.owner = ?`;
+  FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.told <> ''`;
 
-/** Makes a new file, or refuses one that is not ours to read. */
-function prepareFile(file: string): void {
-  const database = new DatabaseSync(file);
-  try {
-    const { user_version: found } = database.prepare("PRAGMA user_version").get() as { readonly user_version: number };
-    const isEmpty = database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
-    if (isEmpty) {
-      database.exec(`PRAGMA ${pageSize}`);
-      for (const pragma of pragmas) database.exec(`PRAGMA ${pragma}`);
-      database.exec(`BEGIN; ${schema} PRAGMA user_version = ${layout}; COMMIT`);
-    } else if (found !== layout) {
-      throw new Error(
-        `${file} has a layout that this version cannot read. Start with a new file, or with the version that made it.`,
-      );
-    }
-    const add = database.prepare("INSERT INTO secret (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING");
-    for (const name of ["hints", "seals"]) add.run(name, randomBytes(32).toString("hex"));
-  } finally {
-    database.close();
-  }
-}
-
-function readSecret(prepare: ReturnType<typeof createCache>, name: string): string {
-  return (prepare("SELECT value FROM secret WHERE name = ?").get(name) as { readonly value: string }).value;
-}
-
-interface Writer {
-  send(group: readonly Write[]): Promise<readonly Outcome[]>;
-  close(): Promise<void>;
-}
-
-async function startWriter(file: string): Promise<Writer> {
-  const worker = new Worker(new URL("writer.ts", import.meta.url), { workerData: { file, pragmas } });
-  const waiting: { resolve(outcomes: readonly Outcome[]): void; reject(error: unknown): void }[] = [];
-  const closed = new Promise<void>((resolve) => {
-    worker.once("exit", () => {
-      for (const { reject } of waiting.splice(0)) reject(new Error("The store's writer has ended."));
-      resolve();
-    });
-  });
-  worker.on("message", (outcomes: readonly Outcome[]) => waiting.shift()?.resolve(outcomes));
-  worker.on("error", (error) => waiting.shift()?.reject(error));
+/** A thread that few gateways ever need starts when it is first asked. */
+function createLater(start: () => Thread<Reads>) {
+  let thread: Thread<Reads> | undefined;
   return {
-    send: (group) =>
-      new Promise((resolve, reject) => {
-        waiting.push({ resolve, reject });
-        worker.postMessage(group);
-      }),
-    async close() {
-      worker.postMessage("close");
-      await closed;
+    async call(call: Call<Reads>): Promise<unknown> {
+      const [outcome] = await (thread ??= start()).send([call]);
+      if (outcome !== undefined && "result" in outcome) return outcome.result;
+      throw cannotRead(outcome?.failure ?? { message: "The reader answered nothing." });
     },
+    close: async () => thread?.close(),
   };
 }
 
-function toResult(outcome: Outcome): unknown {
-  if ("result" in outcome) return outcome.result;
-  const message = "The turn could not be stored, so it did not happen. Send the request again.";
-  return new GatewayError("store_unavailable", message, {
-    retryAfterSeconds: 1,
-    cause: new Error(outcome.failure.message),
-  });
+function sessionErased(): GatewayError {
+  return new GatewayError(
+    "not_found",
+    "The conversation was deleted while this was answered, so the answer was not kept.",
+  );
+}
+
+function reads<Result>(run: () => Result): Result {
+  const result = attempt(run);
+  if (result instanceof Error) throw result;
+  return result;
 }
 
 function attempt<Result>(run: () => Result): Result | Error {
   try {
     return run();
   } catch (thrown) {
-    return thrown instanceof Error ? thrown : new Error(String(thrown));
+    return cannotRead(toFailure(thrown));
   }
 }

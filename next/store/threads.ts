@@ -49,9 +49,11 @@ export function startThread<Functions extends Record<keyof Functions, (given: ne
       new Promise((resolve, reject) => {
         if (end !== undefined) return reject(end);
         waiting.push({ resolve, reject });
+        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
         worker.postMessage(request);
       }),
     async close() {
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
       worker.postMessage("close");
       await closed;
     },

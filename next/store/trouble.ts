@@ -69,7 +69,10 @@ export function cannotRead({ message, number, code }: Failure): Error {
   if (code !== undefined) return new GatewayError(code, message);
   const cause = new Error(message);
   if (number === undefined) return cause;
-  return unavailable("The session store cannot be read now: its disk or its file may be damaged. The log has the cause.", cause);
+  return unavailable(
+    "The session store cannot be read now: its disk or its file may be damaged. The log has the cause.",
+    cause,
+  );
 }
 
 export function unavailable(message: string, cause?: unknown): GatewayError {

@@ -20,7 +20,10 @@ parentPort?.on("message", (request: Request<Writes>) => {
   if (request === "close") {
     database.close();
     parentPort?.close();
-  } else parentPort?.postMessage(request === "empty-log" ? [emptyLog()] : runTogether(request));
+    return;
+  }
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
+  parentPort?.postMessage(request === "empty-log" ? [emptyLog()] : runTogether(request));
 });
 
 function runTogether(group: readonly Call<Writes>[]): readonly Outcome[] {

@@ -36,7 +36,14 @@ export function createWrites(database: DatabaseSync) {
     throw new Error(`The sessions ${name} and ${known.name} have the same key.`);
   }
 
-  function addSession(id: number, name: string, owner: string, kind: string, metadata: string, created: number): number {
+  function addSession(
+    id: number,
+    name: string,
+    owner: string,
+    kind: string,
+    metadata: string,
+    created: number,
+  ): number {
     return (prepare(addStatement).get(id, name, owner, kind, metadata, created, created) as { readonly n: number }).n;
   }
 
@@ -60,7 +67,8 @@ export function createWrites(database: DatabaseSync) {
       const n = sessionNumber(session);
       if (n === undefined) return false;
       addTurn(n, row);
-      if (session.leads) prepare(leadStatement).run(session.tip, session.turn, session.learns ? 1 : 0, session.created, session.id);
+      if (session.leads)
+        prepare(leadStatement).run(session.tip, session.turn, session.learns ? 1 : 0, session.created, session.id);
       else prepare(usedStatement).run(session.learns ? 1 : 0, session.created, session.id);
       return true;
     },
@@ -77,7 +85,13 @@ export function createWrites(database: DatabaseSync) {
       return true;
     },
 
-    createConversation({ session, first }: { readonly session: NamedSession; readonly first: TurnRow | undefined }): void {
+    createConversation({
+      session,
+      first,
+    }: {
+      readonly session: NamedSession;
+      readonly first: TurnRow | undefined;
+    }): void {
       const { name, owner, metadata, created } = session;
       const n = addSession(toNumber(name), name, owner, "named", JSON.stringify(metadata), created);
       if (first === undefined) return;

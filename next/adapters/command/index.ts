@@ -1,7 +1,6 @@
 /** The command adapter: a local program answers, one process for each turn. */
 import type { Adapter } from "../../core/adapter.ts";
 import type { Delta } from "../../core/event.ts";
-import type { Turn } from "../../core/turn.ts";
 import { type Missed, openSource, type Source, type Timeouts } from "../waiting.ts";
 import { checkCommand, fillArguments } from "./arguments.ts";
 import { type Launch, type Program, startProgram } from "./program.ts";
@@ -13,7 +12,7 @@ export interface CommandSettings extends Timeouts {
   readonly cwd: string;
   /** The gateway's own variables that it may see, by name. */
   readonly env: readonly string[];
-  readonly setEnv: Readonly<Record<string, string>>;
+  readonly set_env: Readonly<Record<string, string>>;
   readonly input: "json" | "text" | "none";
   readonly output: "auto" | "text" | "jsonl";
 }
@@ -21,31 +20,36 @@ export interface CommandSettings extends Timeouts {
 /** Throws what is sure to fail at the first turn. */
 export function createCommand(settings: CommandSettings, environment: NodeJS.ProcessEnv): Adapter {
   const { cwd, input, output } = settings;
-  const env = { ...Object.fromEntries(settings.env.map((name) => [name, environment[name]])), ...settings.setEnv };
+  const env = { ...Object.fromEntries(settings.env.map((name) => [name, environment[name]])), ...settings.set_env };
   const [program, ...rest] = checkCommand(settings.argv, cwd, env["PATH"]);
   const running = new Set<Program>();
   const killAll = (): void => {
     for (const one of running) one.kill();
   };
-  // No group outlives a gateway that breaks down.
-  process.on("exit", killAll);
 
   function start(launch: Launch): Program {
     const started = startProgram(launch);
+    // No group outlives a gateway that breaks down.
+    if (running.size === 0) process.on("exit", killAll);
     running.add(started);
-    void started.gone.then(() => running.delete(started));
+    void leaveWith(started);
     return started;
+  }
+
+  async function leaveWith(started: Program): Promise<void> {
+    await started.gone;
+    running.delete(started);
+    if (running.size === 0) process.off("exit", killAll);
   }
 
   return {
     speaks: [],
-    async open(turn: Turn, signal, tell) {
+    async open(turn, signal, tell) {
       const argv = [program, ...fillArguments(rest, turn)] as const;
       const launch = { argv, cwd, env, input: writeInput(turn, input, tell) };
       return openSource(() => toSource(start(launch), output), turn, settings, signal, missed);
     },
     async close() {
-      process.off("exit", killAll);
       killAll();
       await Promise.all(Array.from(running, ({ gone }) => gone));
     },

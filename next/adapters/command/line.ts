@@ -1,68 +1,70 @@
 /** Reads one line of a program's JSON Lines: a delta, a whole tool call, or an error that the program reports. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Delta } from "../../core/event.ts";
-import { isObject, parseObject } from "../../wires/fields.ts";
-import { checkBatch, unfit } from "../module/check.ts";
-import { reportableCodes, toWholeSeconds } from "../module/failure.ts";
+import { parseObject } from "../../wires/fields.ts";
+import { reportableCodes, toWholeSeconds } from "../reported.ts";
+import { checkBatch, unfit } from "../said.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
-
-/** Calls without an index are counted as they come; arguments without one belong to the newest call. */
+/** A line that is no such object is not part of an answer. */
 export function createLineReader(): (line: string, deltas: Delta[]) => void {
-  let newest = -1;
-
-  function toDeltas(fields: Fields): readonly unknown[] {
-    switch (fields["type"]) {
-      case "text":
-      case "refusal":
-      case "reasoning":
-      case "finish":
-        return [fields];
-      case "tool-call": {
-        const { name, kind, call_id: callId, arguments: written = null } = fields;
-        const index = fields["index"] ?? newest + 1;
-        newest = Number(index);
-        const call = { type: "tool-call", index, callId, name, kind };
-        if (written === null) return [call];
-        return [
-          call,
-          { type: "tool-arguments", index, text: typeof written === "string" ? written : JSON.stringify(written) },
-        ];
-      }
-      case "tool-arguments":
-        return [{ type: "tool-arguments", index: fields["index"] ?? Math.max(newest, 0), text: fields["text"] }];
-      case "usage": {
-        const { input_tokens: inputTokens = 0, output_tokens: outputTokens = 0 } = fields;
-        const { cached_tokens: cachedTokens, reasoning_tokens: reasoningTokens } = fields;
-        return [{ type: "usage", usage: { inputTokens, cachedTokens, outputTokens, reasoningTokens } }];
-      }
-      case "error":
-        throw toReported(fields);
-      default:
-        return [undefined];
-    }
-  }
-
+  const calls: Calls = { newest: -1 };
   return (line, deltas) => {
-    const fields = parseObject(line);
-    for (const delta of checkBatch(fields === undefined ? [line] : toDeltas(fields))) deltas.push(delta);
+    const fields = parseObject(line) ?? {};
+    const read = findReader(fields);
+    if (read === undefined) throw unfit("is no line of a known type", line);
+    for (const delta of checkBatch(read(fields, calls))) deltas.push(delta);
   };
 }
 
 /** Whether a program whose first line this is writes JSON Lines. */
 export function isSaid(line: string): boolean {
-  const fields = parseObject(line);
-  return isObject(fields) && types.has(fields["type"]);
+  return findReader(parseObject(line) ?? {}) !== undefined;
 }
 
-const types: ReadonlySet<unknown> = new Set([
-  ...["text", "refusal", "reasoning", "tool-call", "tool-arguments", "usage", "finish", "error"],
+type Fields = Readonly<Record<string, unknown>>;
+type Read = (fields: Fields, calls: Calls) => readonly unknown[];
+
+/** Calls without an index are counted as they come; arguments without one belong to the newest call. */
+interface Calls {
+  newest: unknown;
+}
+
+function findReader({ type }: Fields): Read | undefined {
+  return readers.get(type);
+}
+
+const asDelta: Read = (fields) => [fields];
+
+const readers: ReadonlyMap<unknown, Read> = new Map<unknown, Read>([
+  ["text", asDelta],
+  ["refusal", asDelta],
+  ["reasoning", asDelta],
+  ["finish", asDelta],
+  ["tool-call", readCall],
+  ["tool-arguments", ({ type, index, text }, { newest }) => [{ type, index: index ?? newest, text }]],
+  ["usage", readUsage],
+  ["error", readError],
 ]);
 
-function toReported(fields: Fields): GatewayError {
-  const { code: found = "adapter_error", message, retry_after_seconds: seconds } = fields;
-  const code = reportableCodes.find((known) => known === found);
+function readCall({ type, index, call_id, name, kind, arguments: written }: Fields, calls: Calls): readonly unknown[] {
+  calls.newest = index ?? Number(calls.newest) + 1;
+  const call = { type, index: calls.newest, callId: call_id, name, kind };
+  const text = typeof written === "string" ? written : JSON.stringify(written ?? undefined);
+  return text === undefined ? [call] : [call, { type: "tool-arguments", index: calls.newest, text }];
+}
+
+function readUsage(fields: Fields): readonly unknown[] {
+  const { type, input_tokens, cached_tokens, output_tokens, reasoning_tokens } = fields;
+  const [inputTokens, outputTokens] = [input_tokens ?? 0, output_tokens ?? 0];
+  return [
+    { type, usage: { inputTokens, cachedTokens: cached_tokens, outputTokens, reasoningTokens: reasoning_tokens } },
+  ];
+}
+
+function readError(fields: Fields): never {
+  const { code: found, message, retry_after_seconds } = fields;
+  const code = reportableCodes.find((known) => known === (found ?? "adapter_error"));
   if (code === undefined || typeof message !== "string")
     throw unfit("is no error with a message and a known code", fields);
-  return new GatewayError(code, message, { retryAfterSeconds: toWholeSeconds(seconds) });
+  throw new GatewayError(code, message, { retryAfterSeconds: toWholeSeconds(retry_after_seconds) });
 }

@@ -1,5 +1,5 @@
 /** Runs one program in its own process group: output waits to be read, and nothing of the group stays behind. */
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { basename } from "node:path";
 import { GatewayError } from "../../core/errors.ts";
 
@@ -114,10 +114,18 @@ function spawnGroup(launch: Launch): ChildProcessWithoutNullStreams {
   const { argv, cwd, env } = launch;
   const [program, ...rest] = argv;
   try {
-    return spawn(program, rest, { cwd, env, detached: true, windowsHide: true, stdio: "pipe" });
+    const child: ChildProcess = spawn(program, rest, { cwd, env, detached: true, windowsHide: true, stdio: "pipe" });
+    if (hasPipes(child)) return child;
+    // Without free descriptors Node makes no pipes, and tells why a moment later.
+    child.once("error", () => {});
+    throw Object.assign(new Error("There are no file descriptors left."), { code: "EMFILE" });
   } catch (thrown) {
     throw toLaunchFailure(thrown, launch);
   }
+}
+
+function hasPipes(child: ChildProcess): child is ChildProcessWithoutNullStreams {
+  return Boolean(child.stdin && child.stdout && child.stderr);
 }
 
 function signalGroup(child: ChildProcessWithoutNullStreams, order: NodeJS.Signals): void {

@@ -11,23 +11,24 @@ export function createReplyReader(output: "auto" | "text" | "jsonl"): ReadReply 
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let take = output === "auto" ? undefined : forms[output]();
   let undecided = "";
+
+  /** A replacement character would be an invented one; one that is cut in two waits for its other half. */
+  function decode(bytes: Buffer | undefined): string {
+    try {
+      return decoder.decode(bytes, { stream: bytes !== undefined });
+    } catch (cause) {
+      throw new GatewayError("adapter_protocol", "The adapter's program wrote bytes that are not UTF-8.", { cause });
+    }
+  }
+
   return (bytes, deltas) => {
-    const text = undecided + decode(decoder, bytes);
+    const text = undecided + decode(bytes);
     undecided = "";
     take ??= decide(text, bytes === undefined);
     if (take === undefined) undecided = text;
     // The last line may lack its break; to a text the break adds nothing.
     else take(bytes === undefined ? `${text}\n` : text, deltas);
   };
-}
-
-/** A replacement character would be an invented one; one that is cut in two waits for its other half. */
-function decode(decoder: TextDecoder, bytes: Buffer | undefined): string {
-  try {
-    return decoder.decode(bytes, { stream: bytes !== undefined });
-  } catch (cause) {
-    throw new GatewayError("adapter_protocol", "The adapter's program wrote bytes that are not UTF-8.", { cause });
-  }
 }
 
 type Take = (text: string, deltas: Delta[]) => void;

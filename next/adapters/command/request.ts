@@ -71,8 +71,9 @@ function toContent(content: Content, leaveOut: LeaveOut): object {
   return { content: textOf(content), ...(attachments.length > 0 && { attachments }) };
 }
 
-function toAttachment({ extra: _, ...part }: Part): object {
-  return "fileId" in part ? { ...part, fileId: undefined, file_id: part.fileId } : part;
+function toAttachment(part: Part): object {
+  const written = { ...part, extra: undefined };
+  return "fileId" in written ? { ...written, fileId: undefined, file_id: written.fileId } : written;
 }
 
 const isText = ({ type }: Part): boolean => type === "text" || type === "refusal";

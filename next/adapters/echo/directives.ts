@@ -1,6 +1,6 @@
 /** Directives at the start of a user text, which make the model fail, refuse, wait or talk at length. */
 import { GatewayError } from "../../core/errors.ts";
-import { reportableCodes } from "../module/failure.ts";
+import { reportableCodes } from "../reported.ts";
 
 export interface Directives {
   readonly sleepMs: number;

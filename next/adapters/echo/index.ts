@@ -7,11 +7,11 @@ import { isWord, speak } from "./speech.ts";
 
 export interface EchoSettings {
   /** Before each word; 0: everything at once. */
-  readonly delayMs: number;
+  readonly delay_ms: number;
 }
 
 /** For demos, client authors and tests: no network, no chance. */
-export function createEcho({ delayMs }: EchoSettings): Adapter {
+export function createEcho({ delay_ms: delayMs }: EchoSettings): Adapter {
   return {
     speaks: [],
     async open(turn, signal, tell) {

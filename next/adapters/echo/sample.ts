@@ -11,7 +11,7 @@ export function makeSample(root: JsonSchema, told: ReadonlyMap<string, string>, 
     parts += 1;
     if (parts > maxParts || depth > maxDepth) throw unfit("is too large, or refers to itself without an end");
     const { $ref, allOf, anyOf, oneOf, ...own } = isObject(part) ? part : {};
-    const others = typeof $ref === "string" ? [resolve(root, $ref)] : (allOf ?? [anyOf, oneOf].flat().slice(0, 1));
+    const others = typeof $ref === "string" ? [resolve(root, $ref)] : (allOf ?? listOf(anyOf ?? oneOf).slice(0, 1));
     const [other, ...more] = listOf(others).filter(isObject);
     if (other !== undefined) return make([other, ...more].reduce(merge, own), depth + 1, said);
     if ("const" in own) return own["const"];

@@ -6,8 +6,8 @@ import type { Dialect } from "../../core/item.ts";
 import type { Turn } from "../../core/turn.ts";
 import { isObject } from "../../wires/fields.ts";
 import { type Missed, openSource, type Source, type Timeouts } from "../waiting.ts";
-import { checkBatch, isCount, unfit } from "./check.ts";
-import { toFailure } from "./failure.ts";
+import { checkBatch, isCount, unfit } from "../said.ts";
+import { toFailure } from "../reported.ts";
 
 /** What a module exports, and a program passes in. */
 export interface GivenAdapter {

@@ -7,8 +7,7 @@ import { isObject, readExtra } from "../fields.ts";
 import { countAt, listAt, objectAt, parseSaid, type Said, textAt } from "../json.ts";
 import { errorIn, upstreamError } from "../upstream-error.ts";
 import type { Habits, Reader } from "../wire.ts";
-import { readOther } from "./hosted.ts";
-import { knownOfItem, readItem } from "./items.ts";
+import { knownOfItem, readItem, readOther } from "./items.ts";
 import { markSource, noSeal } from "./seal.ts";
 
 /** As the end of a stream of which nothing was heard before. */
@@ -36,41 +35,18 @@ interface Heard {
 
 export function createReader({ source }: Habits): EventReader {
   /** By their index in the output. */
-  const items = new Map<number, Heard>();
+  const items: Heard[] = [];
+  const itemAt = (index: number): Heard => (items[index] ??= { texts: new Map() });
   let told: Delta[] = [];
   let isFinished = false;
 
-  function itemAt(index: number): Heard {
-    const known = items.get(index);
-    if (known !== undefined) return known;
-    const item: Heard = { texts: new Map() };
-    items.set(index, item);
-    return item;
-  }
-
   function add(index: number, kind: TextKind, part: number, text: string, logprobs?: readonly unknown[]): void {
-    const { texts, extra, isCall } = itemAt(index);
+    const item = itemAt(index);
     // A call that has no name yet is told at its end.
-    if (text === "" || (kind === "arguments" && isCall !== true)) return;
+    if (text === "" || (kind === "arguments" && item.isCall !== true)) return;
     const key = `${kind} ${part}`;
-    texts.set(key, (texts.get(key) ?? "") + text);
-    switch (kind) {
-      case "text":
-        told.push({ type: "text", text, logprobs: logprobs?.length === 0 ? undefined : logprobs, extra });
-        return;
-      case "refusal":
-        told.push({ type: "refusal", text, extra });
-        return;
-      case "thought":
-        told.push({ type: "reasoning", text });
-        return;
-      case "section":
-        // Sections of all items have numbers of their own.
-        told.push({ type: "reasoning", text, summary: index * mostSections + part });
-        return;
-      case "arguments":
-        told.push({ type: "tool-arguments", index, text });
-    }
+    item.texts.set(key, (item.texts.get(key) ?? "") + text);
+    told.push(toDelta(index, kind, part, text, item.extra, logprobs));
   }
 
   /** What the whole has beyond that part of it which was told; nothing if it is another text. */
@@ -128,11 +104,11 @@ export function createReader({ source }: Habits): EventReader {
 
   /** Some servers tell only the end of an answer, and some no end of its items. */
   function finish(response: Said, shortage?: Finish): void {
-    const isNews = items.size === 0;
+    const isNews = items.length === 0;
     for (const [index, item] of (listAt(response, "output") ?? []).entries())
-      if (isObject(item) && (isNews || items.has(index))) end(index, item);
+      if (isObject(item) && (isNews || items[index] !== undefined)) end(index, item);
     readNotes(response, told);
-    const reason = items.values().some(({ isCall }) => isCall === true) ? "tool-calls" : "stop";
+    const reason = items.some(({ isCall }) => isCall === true) ? "tool-calls" : "stop";
     told.push({ type: "finish", reason: shortage ?? reason });
     isFinished = true;
   }
@@ -184,6 +160,29 @@ export function createReader({ source }: Habits): EventReader {
       return isFinished;
     },
   };
+}
+
+function toDelta(
+  index: number,
+  kind: TextKind,
+  part: number,
+  text: string,
+  extra: Extra | undefined,
+  logprobs: readonly unknown[] = [],
+): Delta {
+  switch (kind) {
+    case "text":
+      return { type: "text", text, logprobs: logprobs.length > 0 ? logprobs : undefined, extra };
+    case "refusal":
+      return { type: "refusal", text, extra };
+    case "thought":
+      return { type: "reasoning", text };
+    case "section":
+      // Sections of all items have numbers of their own.
+      return { type: "reasoning", text, summary: index * mostSections + part };
+    case "arguments":
+      return { type: "tool-arguments", index, text };
+  }
 }
 
 /** More than any summary has. */

@@ -7,8 +7,7 @@ import { writeRequest } from "./sent.ts";
 export const front = { readRequest } satisfies Front;
 export const back: Back = { path: "/responses", writeRequest, readReply, createReader };
 
-export { shownIdOf, toKeptId } from "./hosted.ts";
-export { readItems } from "./items.ts";
+export { readItems, shownIdOf, toKeptId } from "./items.ts";
 export { writeCompaction } from "./object.ts";
 export { checkConversationId, readCompactRequest } from "./request.ts";
 export { recall, type ResponsesVoice } from "./voice.ts";

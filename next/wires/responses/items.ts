@@ -1,5 +1,5 @@
-/** Reads input items; those without a type are messages, as is usual, or references. */
-import type { Item, Role, ToolCall, ToolOutput } from "../../core/item.ts";
+/** Reads items of callers, and of servers; those without a type are messages, as is usual, or references. */
+import type { Extra, Item, OtherItem, Role, ToolCall, ToolOutput } from "../../core/item.ts";
 import {
   type Fields,
   isPresent,
@@ -14,8 +14,7 @@ import {
 } from "../fields.ts";
 import type { Seal } from "../wire.ts";
 import { requireContent } from "./content.ts";
-import { readOther, toKeptId } from "./hosted.ts";
-import { readCompaction, readReasoning } from "./seal.ts";
+import { openItem } from "./seal.ts";
 import { readTools, searchName } from "./tools.ts";
 
 /** Undefined: there is no such list. */
@@ -56,6 +55,22 @@ function readMessage(item: Fields): Item {
   const role = readChoice(item, "role", roles) ?? missing(pathOf(item, "role"));
   const extra = readExtra(item, knownOfItem, "responses");
   return { type: "message", role, content: requireContent(item, "content"), extra };
+}
+
+/** What was sealed here says all; what was sealed elsewhere is for whoever can read it. */
+function readReasoning(item: Fields, seal: Seal): Item {
+  const [text, summary] = [readTexts(item, "content").join(""), readTexts(item, "summary")];
+  const encrypted = readString(item, "encrypted_content");
+  return openItem(item, "reasoning", seal) ?? { type: "reasoning", summary, text, encrypted };
+}
+
+function readTexts(item: Fields, key: string): readonly string[] {
+  return (readObjects(item, key) ?? []).map((part) => requireString(part, "text"));
+}
+
+function readCompaction(item: Fields, seal: Seal): Item {
+  const encrypted = requireName(item, "encrypted_content");
+  return openItem(item, "compaction", seal) ?? { type: "compaction", summary: "", encrypted };
 }
 
 function readCall(item: Fields, kind: "function" | "custom", written: "arguments" | "input"): ToolCall {
@@ -104,3 +119,50 @@ function callersId(item: Fields): string | undefined {
 export const knownOfItem = new Set("type id status role content call_id output".split(" "));
 /** The official client adds `parsed_arguments` to the calls of an answer: nobody needs them. */
 const knownOfCall = new Set("type id status call_id name namespace arguments input parsed_arguments".split(" "));
+
+/** What only this dialect knows is kept as its maker wrote it, and shown to callers under another id. */
+export function readOther(values: Extra["fields"]): OtherItem {
+  const fields = { ...values };
+  for (const key of ["id", "approval_request_id"]) {
+    const shown = readShownId(fields[key]);
+    if (shown !== undefined) fields[key] = shown.own === nameless ? undefined : shown.own;
+  }
+  return { type: "other", extra: { dialect: "responses", fields }, exchange: exchangeOf(fields) };
+}
+
+/** The id that its maker gave it, which others may name, and where it is kept. */
+export function shownIdOf(item: Item): string {
+  const { id = "" } = item;
+  const own = item.type === "other" ? item.extra.fields["id"] : undefined;
+  return typeof own === "string" && own !== "" ? `${own}${id.slice(nameless.length)}` : id;
+}
+
+/** The id under which an item is kept that is shown under this one. */
+export function toKeptId(id: string): string {
+  const shown = readShownId(id);
+  return shown === undefined || ourPrefixes.has(shown.own) ? id : `${nameless}${shown.place}`;
+}
+
+const nameless = "item";
+const ourPrefixes = new Set([nameless, "msg", "rs", "fc", "ctc", "fco", "cmp", "ref"]);
+
+/** Ours end with the key of a turn and a place in it; before that stands the id that its maker gave it. */
+function readShownId(id: unknown): { readonly own: string; readonly place: string } | undefined {
+  const [, own, place] = typeof id === "string" ? (/^(.+)(_[0-9a-f]{20,64}_i?\d+)$/.exec(id) ?? []) : [];
+  return own === undefined || place === undefined ? undefined : { own, place };
+}
+
+/**
+ * A call and its output share an id, whatever the tool; an approval names its request by the request's id, and the output
+ * of a local shell may give that of its call as its own.
+ */
+function exchangeOf({ type, id, call_id, approval_request_id }: Extra["fields"]): OtherItem["exchange"] {
+  if (type === "mcp_approval_request") return toExchange("model", id);
+  if (type === "mcp_approval_response") return toExchange("tools", approval_request_id);
+  if (type === "local_shell_call_output") return toExchange("tools", call_id ?? id);
+  return toExchange(String(type).endsWith("_output") ? "tools" : "model", call_id);
+}
+
+function toExchange(side: "model" | "tools", id: unknown): OtherItem["exchange"] {
+  return typeof id === "string" && id !== "" ? { side, id } : undefined;
+}

@@ -23,7 +23,7 @@ import {
   wrongType,
 } from "../fields.ts";
 import type { Circumstances, Seal } from "../wire.ts";
-import { toEcho, writeEcho } from "./echo.ts";
+import { toEcho, writeEcho } from "./object.ts";
 import { readItems } from "./items.ts";
 import { readToolChoice, readTools } from "./tools.ts";
 import { createVoice, type ResponsesVoice } from "./voice.ts";

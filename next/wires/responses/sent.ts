@@ -4,7 +4,7 @@ import type { Settings, Turn } from "../../core/turn.ts";
 import { unsupported } from "../fields.ts";
 import { listAt, type Said } from "../json.ts";
 import type { Habits } from "../wire.ts";
-import { writeFormat } from "./echo.ts";
+import { writeFormat } from "./object.ts";
 import { writeTools } from "./tools.ts";
 import { sendItem } from "./written.ts";
 

@@ -4,9 +4,8 @@ import type { Event, ItemDelta } from "../../core/event.ts";
 import type { Heading } from "../../core/gateway.ts";
 import type { Item } from "../../core/item.ts";
 import type { Answer } from "../../core/turn.ts";
-import { type Echo, toText } from "./echo.ts";
-import { shownIdOf } from "./hosted.ts";
-import { createResponseWriter } from "./object.ts";
+import { shownIdOf } from "./items.ts";
+import { createResponseWriter, type Echo, type Progress, toText } from "./object.ts";
 import { openInput, openText, type OpenText, type Say, type TextKind } from "./parts.ts";
 import { type Sealing, showItem } from "./written.ts";
 
@@ -34,6 +33,12 @@ export function createSpeaker(
     event: (type, body) => `event: ${type}\ndata: {"type":"${type}",${body},"sequence_number":${count++}}\n\n`,
     number: () => count++,
   };
+
+  function announce(state: Progress): string {
+    const body = `"response":${writeResponse(state, output)}`;
+    // One that was queued has been created.
+    return (count > 0 ? "" : say.event("response.created", body)) + say.event(`response.${state}`, body);
+  }
 
   function beginItem(item: Item): string {
     const at = `"output_index":${output.length}`;
@@ -106,15 +111,10 @@ export function createSpeaker(
 
   function tell(event: Event): string {
     switch (event.type) {
-      case "turn-queued": {
-        const body = `"response":${writeResponse("queued", output)}`;
-        return say.event("response.created", body) + say.event("response.queued", body);
-      }
-      case "turn-start": {
-        const body = `"response":${writeResponse("in_progress", output)}`;
-        // A queued one was announced already.
-        return (count > 0 ? "" : say.event("response.created", body)) + say.event("response.in_progress", body);
-      }
+      case "turn-queued":
+        return announce("queued");
+      case "turn-start":
+        return announce("in_progress");
       case "item-start":
         return beginItem(event.item);
       case "item-delta":

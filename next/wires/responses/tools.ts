@@ -66,10 +66,6 @@ export function readToolChoice(fields: Fields, tools: readonly Tool[]): Chosen {
   const choice = toFields(value, "tool_choice");
   const type = requireName(choice, "type");
   switch (type) {
-    case "auto":
-    case "none":
-    case "required":
-      return { toolChoice: { type } };
     case "function":
     case "custom":
       return { toolChoice: { type: "tool", name: requireOne(choice, toNames(tools)) } };
@@ -121,13 +117,11 @@ function requireAll(chosen: Fields, names: Names): Iterable<string> {
 
 /** Without its namespace the one that has none is meant, or the only one with its name. */
 function requireOne(chosen: Fields, names: Names): string {
-  const name = requireName(chosen, "name");
-  const namespace = readString(chosen, "namespace");
+  const [name, namespace] = [requireName(chosen, "name"), readString(chosen, "namespace")];
   const word = namespace === undefined ? name : `${namespace} ${name}`;
-  const meant = names.get(`${String(chosen.values["type"])} ${word}`) ?? notGiven(word);
-  const [first = word] = meant;
-  if (meant.has(word) || meant.size === 1) return meant.has(word) ? word : first;
-  return invalid("tool_choice", `Several namespaces have a tool '${name}'. Specify which one with 'namespace'.`);
+  const meant = names.get(`${String(chosen.values["type"])} ${word}`) ?? new Set();
+  const [first, second] = meant.has(word) ? [word] : meant;
+  return first !== undefined && second === undefined ? first : notGiven(word);
 }
 
 function notGiven(name: string): never {

@@ -4,8 +4,7 @@ import type { Heading } from "../../core/gateway.ts";
 import type { Item } from "../../core/item.ts";
 import type { Answer } from "../../core/turn.ts";
 import type { Seal, Voice } from "../wire.ts";
-import { type Echo, readEcho } from "./echo.ts";
-import { createResponseWriter, type Progress } from "./object.ts";
+import { createResponseWriter, type Echo, type Progress, readEcho } from "./object.ts";
 import { createSpeaker } from "./stream.ts";
 import { showItem } from "./written.ts";
 

@@ -4,8 +4,8 @@ import { fieldsOf, type Item, type Message, type Reasoning, type ToolCall, type 
 import { parseObject } from "../fields.ts";
 import type { Seal } from "../wire.ts";
 import { writeContent } from "./content.ts";
-import { shownIdOf } from "./hosted.ts";
-import { sealCompaction, sealReasoning, toItsSource } from "./seal.ts";
+import { shownIdOf } from "./items.ts";
+import { sealItem, toItsSource } from "./seal.ts";
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
@@ -34,12 +34,15 @@ function toShown(item: Item, status: ItemStatus, { seal, showsSeals }: Sealing, 
     case "tool-output":
       return { ...toWire(item, false), id, status };
     case "reasoning": {
-      const shown = sections === undefined ? item : { summary: sections, text: "" };
-      const sealed = showsSeals && status !== "in_progress" ? sealReasoning(item, seal) : undefined;
-      return { id, status, ...writeReasoning(shown), encrypted_content: sealed };
+      const shown = sections === undefined ? toOpen(item) : toOpen({ summary: sections, text: "" });
+      const isSealed = showsSeals && status !== "in_progress";
+      return { ...shown, id, status, encrypted_content: isSealed ? sealItem(item, seal) : undefined };
     }
-    case "compaction":
-      return { id, type: "compaction", encrypted_content: sealCompaction(item, seal) };
+    case "compaction": {
+      // What only its maker can read stays as it came.
+      const { summary, encrypted } = item;
+      return { id, type: "compaction", encrypted_content: summary === "" ? encrypted : sealItem(item, seal) };
+    }
     case "other": {
       // It comes whole, but is shown as in progress first.
       const fields = fieldsOf(item.extra, "responses") ?? {};
@@ -66,10 +69,11 @@ function toSent(item: Item, source: string, tell: Tell): object | undefined {
     case "tool-output":
       return toWire(item, true);
     case "reasoning": {
-      const encrypted_content = item.encrypted === undefined ? undefined : toItsSource(item.encrypted, source);
+      const { summary, text, encrypted } = item;
+      const encrypted_content = encrypted === undefined ? undefined : toItsSource(encrypted, source);
       // The sealed form is complete; without it, what the model showed goes back in the open.
-      if (encrypted_content !== undefined) return { ...writeReasoning({ ...item, text: "" }), encrypted_content };
-      return item.text === "" && item.summary.length === 0 ? undefined : writeReasoning(item);
+      if (encrypted_content !== undefined) return { ...toOpen({ summary, text: "" }), encrypted_content };
+      return text === "" && summary.length === 0 ? undefined : toOpen(item);
     }
     case "compaction":
       if (item.summary === "") return { type: "compaction", encrypted_content: item.encrypted };
@@ -83,39 +87,30 @@ function toSent(item: Item, source: string, tell: Tell): object | undefined {
   }
 }
 
+/** What callers and servers get alike. */
 function toWire(item: Message | ToolCall | ToolOutput, isSent: boolean): object {
   const added = fieldsOf(item.extra, "responses");
-  if (item.type === "tool-call") return { ...added, ...writeCall(item) };
   if (item.type === "message") {
-    const content = writeContent(item.content, item.role, isSent);
-    return { ...added, type: "message", content, role: item.role };
+    const { role, content } = item;
+    return { ...added, type: "message", content: writeContent(content, role, isSent), role };
   }
-  const { kind, callId: call_id, output } = item;
-  if (kind === "search") return { tools: [], ...added, type: "tool_search_output", call_id, execution: "client" };
-  const type = kind === "custom" ? "custom_tool_call_output" : "function_call_output";
-  return {
-    ...added,
-    type,
-    call_id,
-    output: typeof output === "string" ? output : writeContent(output, "user", isSent),
-  };
+  const { kind, callId: call_id } = item;
+  const of = kind === "custom" ? "custom_tool_call" : kind === "search" ? "tool_search_call" : "function_call";
+  if (item.type === "tool-call") {
+    const { name, group: namespace, arguments: written } = item;
+    if (kind === "search") return { type: of, call_id, ...byClient, arguments: parseObject(written) ?? written };
+    return { ...added, type: of, [kind === "custom" ? "input" : "arguments"]: written, call_id, name, namespace };
+  }
+  if (kind === "search") return { tools: [], ...added, type: "tool_search_output", call_id, ...byClient };
+  const output = typeof item.output === "string" ? item.output : writeContent(item.output, "user", isSent);
+  return { ...added, type: `${of}_output`, call_id, output };
 }
 
-function writeCall({ kind, callId: call_id, name, group: namespace, arguments: written }: ToolCall): object {
-  switch (kind) {
-    case "function":
-      return { type: "function_call", arguments: written, call_id, name, namespace };
-    case "custom":
-      return { type: "custom_tool_call", call_id, input: written, name, namespace };
-    case "search": {
-      // An object, as on the wire; anything else stays as it was written.
-      const query = written === "" ? {} : (parseObject(written) ?? written);
-      return { type: "tool_search_call", call_id, execution: "client", arguments: query };
-    }
-  }
-}
+/** The caller runs the search. */
+const byClient = { execution: "client" };
 
-function writeReasoning({ summary, text }: Pick<Reasoning, "summary" | "text">): object {
+/** What anybody may read of it. */
+function toOpen({ summary, text }: Pick<Reasoning, "summary" | "text">): object {
   const content = text === "" ? undefined : [writeThought(text)];
   return { type: "reasoning", content, summary: summary.map(writeSection) };
 }

@@ -1,8 +1,8 @@
 /** Checks what code of others says, so that the core can rely on its form. */
 import { inspect } from "node:util";
-import { GatewayError } from "../../core/errors.ts";
-import type { Delta } from "../../core/event.ts";
-import { isObject } from "../../wires/fields.ts";
+import { GatewayError } from "../core/errors.ts";
+import type { Delta } from "../core/event.ts";
+import { isObject } from "../wires/fields.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type Test = (value: unknown) => boolean;

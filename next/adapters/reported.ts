@@ -1,6 +1,6 @@
 /** What code of others may report as its failure, and what becomes of anything else that it throws. */
 import { inspect } from "node:util";
-import { type ErrorCode, GatewayError } from "../../core/errors.ts";
+import { type ErrorCode, GatewayError } from "../core/errors.ts";
 
 /** The codes that a program or a module may report; only the gateway itself reports others. */
 export const reportableCodes = [

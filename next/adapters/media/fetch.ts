@@ -1,0 +1,89 @@
+/** Fetches a caller's URL for models that need the bytes, without reaching into the operator's own network. */
+import { lookup } from "node:dns";
+import { isIP, type LookupFunction } from "node:net";
+import { Agent, buildConnector, type Dispatcher, request } from "undici";
+import { GatewayError } from "../../core/errors.ts";
+import { headerOf } from "../http/refusal.ts";
+import { checkSize, type Media, type MediaRules, readType, refuseMedia } from "./media.ts";
+import { createReach } from "./reach.ts";
+
+const maxRedirects = 3;
+
+export async function fetchMedia(url: string, rules: MediaRules, signal: AbortSignal): Promise<Media> {
+  const deadline = AbortSignal.timeout(rules.timeout_ms);
+  const either = AbortSignal.any([signal, deadline]);
+  const agent = createAgent(rules);
+  let hop = readUrl(url);
+  try {
+    for (let redirects = 0; ; redirects++) {
+      const headers = { accept: "image/*, audio/*, text/*, application/pdf", "user-agent": "portico" };
+      const answer = await request(hop, { dispatcher: agent, headers, signal: either });
+      const location = headerOf(answer.headers, "location");
+      if (answer.statusCode < 300 || answer.statusCode > 399) return await readMedia(answer, hop.host, rules);
+      if (redirects === maxRedirects) throw refuseMedia(hop.host, "redirects too often");
+      hop = readUrl(location, hop.href);
+    }
+  } catch (thrown) {
+    signal.throwIfAborted();
+    if (deadline.aborted) throw refuseMedia(hop.host, `did not send it within ${rules.timeout_ms} ms`);
+    throw thrown instanceof GatewayError ? thrown : refuseMedia(hop.host, "cannot be reached", thrown);
+  } finally {
+    await agent.destroy();
+  }
+}
+
+function readUrl(text: string, from?: string): URL {
+  const url = URL.parse(text, from);
+  if (url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === "") return url;
+  throw refuseMedia(url?.host || "it", "must be a URL with http or https, without a user or password");
+}
+
+/** One connection for each hop, so that each address is checked; no proxy, which would hide it. */
+function createAgent(rules: MediaRules): Agent {
+  const reaches = createReach(rules.allow_private);
+
+  /** What it finds is what is connected to: the name is not resolved a second time. */
+  const guarded: LookupFunction = (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, []);
+      const isReached = addresses.length > 0 && addresses.every(({ address }) => reaches(address));
+      if (isReached) callback(null, addresses);
+      else callback(refuseAddress(hostname), []);
+    });
+  };
+
+  const connect = buildConnector({
+    allowH2: false,
+    timeout: rules.timeout_ms,
+    lookup: guarded,
+    autoSelectFamily: true,
+  });
+  return new Agent({
+    allowH2: false,
+    pipelining: 0,
+    connect(options, callback) {
+      const host = options.hostname.replace(/^\[(.*)\]$/, "$1");
+      // An address is not looked up.
+      if (isIP(host) !== 0 && !reaches(host)) callback(refuseAddress(options.hostname), null);
+      else connect(options, callback);
+    },
+  });
+}
+
+function refuseAddress(host: string): GatewayError {
+  return refuseMedia(host, "is not a public internet address");
+}
+
+async function readMedia(answer: Dispatcher.ResponseData, where: string, rules: MediaRules): Promise<Media> {
+  const { statusCode, headers, body } = answer;
+  if (statusCode !== 200) throw refuseMedia(where, `answered with status ${statusCode}`);
+  const type = readType(headerOf(headers, "content-type"), where);
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of body as AsyncIterable<Buffer>) {
+    size += piece.length;
+    checkSize(size, where, rules);
+    pieces.push(piece);
+  }
+  return { bytes: Buffer.concat(pieces), type };
+}

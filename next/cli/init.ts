@@ -1,0 +1,86 @@
+/** `portico init`: writes a commented config file with a fresh token. */
+import { writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { codeOf } from "../config/problem.ts";
+import { makeToken } from "../config/token.ts";
+import { type Command, CommandError } from "./command.ts";
+import { nameOf } from "./help.ts";
+import { print } from "./output.ts";
+
+export const init: Command = {
+  summary: "Write a commented config file with a fresh token.",
+  usage: "init [FILE]",
+  options: {},
+  maxPositionals: 1,
+  notes: ["FILE is ./portico.json when absent. An existing file is never overwritten."],
+  async run({ positionals: [name] }) {
+    const file = resolve(name ?? "portico.json");
+    writeNew(file, composeFile(makeToken()));
+    const start = nameOf("start") + (name === undefined ? "" : ` --config ${name}`);
+    print(`Wrote ${file}, readable only by you, with a fresh token in it.\nStart it: ${start}`);
+    return 0;
+  },
+};
+
+/** For its owner alone. */
+function writeNew(file: string, text: string): void {
+  try {
+    writeFileSync(file, text, { mode: 0o600, flag: "wx" });
+  } catch (thrown) {
+    if (codeOf(thrown) !== "EEXIST") throw thrown;
+    throw new CommandError(`${file} exists and was left as it is; name another file.`);
+  }
+}
+
+function composeFile(token: string): string {
+  return `// Portico's configuration: JSON in which comments and trailing commas are allowed.
+// Any string may contain \${ENV_NAME}; a secret may also be {"file": "path"}. Paths are relative to this file's folder.
+// List every key: portico schema. Validate this file: portico check.
+{
+  "gateway": {
+    "http": {
+      // Any address but loopback lets other machines in: put a proxy with TLS in front.
+      "bind": "127.0.0.1",
+      "port": 8600,
+
+      // Clients send it as "Authorization: Bearer <token>".
+      "auth_token": "${token}",
+
+      // Anyone with the token may send requests to these.
+      "endpoints": {
+        "compat_chat": true, // POST /v1/chat/completions
+        "compat_responses": true, // POST /v1/responses
+      },
+
+      // A page for the browser at /console: overview, stored sessions, and a conversation to try. It asks for a token.
+      // "console": true,
+
+      // One token per app, each with its own sessions.
+      // "tokens": [{ "name": "notes-app", "token": "\${NOTES_APP_TOKEN}", "endpoints": ["compat_chat"] }],
+
+      // How many requests each token may send; without this, any number.
+      // "limits": { "requests_per_minute": 600, "burst": 60 },
+    },
+
+    // The general token, the operator's: opens everything, also /metrics, the stored sessions and the whole console.
+    // "auth": { "token": "\${PORTICO_OPERATOR_TOKEN}" },
+
+    // What answers. Without it: OpenAI or Anthropic, if OPENAI_API_KEY or ANTHROPIC_API_KEY is set, else a local Ollama,
+    // else an echo.
+    // "adapters": {
+    //   "main": { "type": "openai", "base_url": "https://api.openai.com/v1", "api_key": "\${OPENAI_API_KEY}" },
+    // },
+    // "default_adapter": "main",
+
+    // Folder for the database.
+    "data_dir": ".portico",
+
+    // What is idle for longer than "ttl" is deleted.
+    // "sessions": { "ttl": "30d" },
+
+    // A line for every request ("info"), for failures only ("error"), or none ("silent").
+    // "log": { "level": "info" },
+  },
+}
+`;
+}

@@ -1,0 +1,143 @@
+/** `portico start`: runs the gateway until it is told to stop, and reloads its configuration when told to. */
+import { findFixed, type HttpConfig } from "../config/config.ts";
+import { codeOf, ConfigError } from "../config/problem.ts";
+import { keepTokens } from "../config/token.ts";
+import { describeStart } from "./banner.ts";
+import { type Command, CommandError } from "./command.ts";
+import { messageOf, type Running, startGateway, tryAdapters } from "./house.ts";
+import { complain, outlastOutput, print } from "./output.ts";
+import { configOption, describeProblems, readSettings, type Settings, type SettingsOptions } from "./settings.ts";
+import { listenForSignals } from "./signals.ts";
+
+export const start: Command = {
+  summary: "Run the gateway.",
+  usage: "start [--config FILE] [--bind ADDRESS] [--port NUMBER]",
+  options: {
+    ...configOption,
+    bind: { value: "ADDRESS", summary: "Listen here instead of at gateway.http.bind." },
+    port: { value: "NUMBER", summary: "Listen on this port instead of gateway.http.port." },
+  },
+  notes: [
+    "Without a config file, both endpoints and the console are on at 127.0.0.1:8600, and the first run makes a token for clients and one for the operator.",
+    "SIGINT and SIGTERM let running turns finish; a second signal after a moment stops at once.",
+    "SIGHUP reloads the configuration: new requests see all of it or, if anything is wrong, none. What needs a restart, such as another port, waits until running turns have finished. At a terminal SIGHUP stops the gateway: its window was closed.",
+  ],
+  async run({ options }) {
+    // A signal may come right after the start.
+    const signals = listenForSignals();
+    let gateway = await open(await readSettings(options));
+    outlastOutput();
+    // Adapters are others' code: what one forgets must not end the process and every stream.
+    process.on("unhandledRejection", (err) => {
+      gateway.running.log.error({ err }, "Something failed that nobody was waiting for. The gateway continues.");
+    });
+    signals.begin();
+    print(describeStart(gateway.running.address, gateway.settings));
+    while ((await signals.next()) === "reload") {
+      const changed = await readAgain(gateway, options);
+      if (changed === undefined || signals.isStopping) continue;
+      const fixed = findFixed(gateway.settings.config, changed.config);
+      if (fixed.length === 0) gateway = await change(gateway, changed);
+      else {
+        const code = await drain(gateway, `Reloading: ${fixed.join(", ")} changed, which needs a restart;`);
+        if (signals.isStopping) return code;
+        gateway = await reopen(gateway, changed);
+      }
+      print(describeStart(gateway.running.address, gateway.settings));
+    }
+    return drain(gateway, "Draining:");
+  },
+};
+
+interface OpenGateway {
+  readonly running: Running;
+  readonly settings: Settings;
+}
+
+/** Throws what the operator can do something about. */
+async function open(settings: Settings): Promise<OpenGateway> {
+  const running = await startGateway(settings.config).catch((thrown: unknown) => {
+    throw new CommandError(explainFailure(thrown, settings.config.http));
+  });
+  try {
+    // Not before: only one gateway has the store, and a token of one that cannot run would never be shown.
+    if (settings.generated !== undefined) keepTokens(settings.generated);
+    return { running, settings };
+  } catch (thrown) {
+    await running.close();
+    throw thrown;
+  }
+}
+
+/** The current settings; undefined, with the reasons told, if the gateway could not run with them. */
+async function readAgain(gateway: OpenGateway, options: SettingsOptions): Promise<Settings | undefined> {
+  try {
+    // A file that is missing for a moment is no request to run without one, with other terms and tokens.
+    const settings = await readSettings({ ...options, config: gateway.settings.config.file });
+    await tryAdapters(settings.config);
+    return settings;
+  } catch (thrown) {
+    refuse(gateway, thrown instanceof ConfigError ? describeProblems(thrown) : messageOf(thrown));
+    return undefined;
+  }
+}
+
+/** The same gateway with other settings or, if it cannot have them, with the old ones. */
+async function change(gateway: OpenGateway, settings: Settings): Promise<OpenGateway> {
+  try {
+    if (settings.generated !== undefined) keepTokens(settings.generated);
+    await gateway.running.reload(settings.config);
+  } catch (thrown) {
+    refuse(gateway, messageOf(thrown));
+    return gateway;
+  }
+  print("Reloaded: new requests see the new configuration, running turns finish under the old.");
+  return { ...gateway, settings };
+}
+
+/** A new gateway with other settings or, if there can be none, with the old ones: what opened once likely opens again. */
+async function reopen({ settings: old }: OpenGateway, settings: Settings): Promise<OpenGateway> {
+  try {
+    return await open(settings);
+  } catch (thrown) {
+    const reopened = await open(old);
+    refuse(reopened, messageOf(thrown));
+    return reopened;
+  }
+}
+
+/** Says why a gateway does not change: to the operator and, since its readers parse every line, in the log. */
+function refuse({ running }: OpenGateway, why: string): void {
+  print(`${why}\nThe gateway continues with its old configuration.`);
+  running.log.error({}, `The gateway continues with its old configuration. ${why}`);
+}
+
+async function drain({ running, settings }: OpenGateway, why: string): Promise<number> {
+  const seconds = Math.ceil(settings.config.http.limits.drainTimeoutMs / 1000);
+  print(`${why} running turns have ${seconds} s to finish. Another signal after a moment stops at once.`);
+  try {
+    await running.close();
+    return 0;
+  } catch (thrown) {
+    complain(`Portico did not stop cleanly: ${messageOf(thrown)}`);
+    return 1;
+  }
+}
+
+/** In one sentence. */
+export function explainFailure(thrown: unknown, { bind, port }: HttpConfig): string {
+  const isListening = thrown instanceof Error && "syscall" in thrown && thrown.syscall === "listen";
+  if (!isListening) return `Portico could not start: ${messageOf(thrown)}`;
+  const code = codeOf(thrown);
+  if (bind.startsWith("unix:")) {
+    return `gateway.http.bind: cannot listen on ${bind} (${code}); choose another path, or remove what is there.`;
+  }
+  switch (code) {
+    case "EADDRINUSE":
+      return `gateway.http.port: port ${port} of ${bind} is in use; stop who has it, or choose another (--port).`;
+    case "EACCES":
+      return `gateway.http.port: no permission to listen on port ${port}; choose one from 1024 up (--port).`;
+    default:
+      return `gateway.http.bind: cannot listen on ${bind}, port ${port} (${code}); choose another address (--bind).`;
+  }
+}

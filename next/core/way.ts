@@ -1,0 +1,341 @@
+/** The way of a turn, from what a caller wants to the end that is told once the turn is kept. */
+import type { Adapter, Remark, Reply } from "./adapter.ts";
+import { type Step, toContext, toKept } from "./context.ts";
+import { GatewayError, toGatewayError } from "./errors.ts";
+import type { Delta, Event } from "./event.ts";
+import { createFrame } from "./frame.ts";
+import { type Hash, type History, type Marks, markTurn, readHistory } from "./history.ts";
+import { isInstruction, keyOf, textOf } from "./item.ts";
+import { createLines, type Line } from "./lines.ts";
+import { type Claim, type Found, type Place, type Told, toPlace } from "./place.ts";
+import { resolveReferences } from "./references.ts";
+import type { Query, Store, Recording } from "./store.ts";
+import type { Answer, Ask, Trace, Turn } from "./turn.ts";
+
+/** Who asks, and how its session is named. */
+export interface Caller {
+  readonly owner: string;
+  readonly hint: string | undefined;
+  /** Its client is said to show its history, or known to by the kind of its hint. */
+  readonly shows: boolean;
+  readonly signal: AbortSignal;
+  /** Repeats get the same answer. */
+  readonly idempotency?: Idempotency | undefined;
+  /** Takes a slot for a turn that outlives this call, and gives it back when called. Throws if there is none. */
+  readonly hold?: (() => () => void) | undefined;
+  readonly trace?: Trace | undefined;
+}
+
+/** A caller's key, and what it was used for. */
+export interface Idempotency {
+  readonly key: string;
+  readonly fingerprint: string;
+}
+
+/** What is known of an answer before its first word. */
+export interface Heading {
+  /** In every id of the answer. */
+  readonly key: string;
+  readonly createdAt: number;
+  readonly model: string;
+  readonly session: string | undefined;
+  readonly told: Told;
+  readonly contextItems: number;
+  /** How much of what the gateway remembers does not fit the model's window. */
+  readonly leftOutItems: number;
+  readonly remarks: readonly Remark[];
+}
+
+/** Who hears a turn while it is said. A promise says that the listener is full: nothing more is read until it resolves. */
+export interface Listener {
+  /** The turn has its key; it may still have to wait, or fail. */
+  enter?(key: string): void;
+  /** `isRepeated`: the answer to an earlier request with the same key. */
+  begin(heading: Heading, isRepeated?: boolean): void;
+  tell(events: readonly Event[]): Promise<void> | undefined;
+}
+
+/** A turn that outlives its caller: it is heard before it is framed, so that any reader can frame it anew. */
+export interface Recorder {
+  /** The turn has its place, or one in the line before it: from here on only the model can fail it. */
+  place(heading: Heading, waits: boolean, ask: Ask): Promise<void>;
+  take(deltas: readonly Delta[]): void;
+  /** What is kept of it beside the turn. */
+  readonly record: () => Recording;
+}
+
+export interface Said {
+  readonly heading: Heading;
+  readonly answer: Answer;
+  /** It answers an earlier request with the same key. */
+  readonly isRepeated?: boolean | undefined;
+}
+
+export interface Ports {
+  readonly store: Store;
+  readonly adapter: Adapter;
+  readonly now: () => number;
+  readonly hash: Hash;
+  readonly maxWaiting: () => number;
+  /** What no caller is told in full. */
+  readonly report: (error: unknown, key: string) => void;
+}
+
+/** The way of one turn. Throws what went wrong before the first word; what goes wrong later is in the answer. */
+export type Way = (ask: Ask, caller: Caller, key: string, listener: Listener, recorder?: Recorder) => Promise<Said>;
+
+export function createWay(ports: Ports): Way {
+  const { store, adapter, now, hash } = ports;
+  const lines = createLines();
+
+  return run;
+
+  async function run(given: Ask, caller: Caller, key: string, listener: Listener, recorder?: Recorder): Promise<Said> {
+    const createdAt = now();
+    const { signal, owner } = caller;
+    const ask = await resolveReferences(store, owner, given);
+
+    // 1 what the request shows
+    const history = readHistory(ask.items, hash);
+    const claim = toClaim(ask, caller);
+    const session = sessionOf(ask, caller);
+    const isKept = ask.keep === "yes" || (ask.keep === "in-session" && session !== undefined);
+
+    // 2 what the store knows of it; 3 stand in line, only where a tip is continued; who had to wait looks again
+    let seen = await look(ask, owner, session, claim, history);
+    const line = seen.place.waits && session !== undefined ? standInLine(seen, session, ask, signal) : undefined;
+    let isPlaced = false;
+    if (line instanceof Promise && recorder !== undefined) {
+      await recorder.place(toHeading(seen.place, seen.found, 0), true, ask);
+      isPlaced = true;
+    }
+    const place = line instanceof Promise ? await line : line;
+    try {
+      if (place?.hasWaited) seen = await look(ask, owner, session, claim, history);
+      const { found } = seen;
+      const spot = place === undefined && seen.place.waits ? apart(seen.place) : seen.place;
+
+      // 4 what the model sees
+      const path = spot.remembers && spot.parent !== undefined ? await store.path(spot.parent) : noPath;
+      const asked = { items: ask.items, itemsParam: ask.itemsParam, isNamed: isNamed(claim) };
+      const items = toContext(asked, history, spot, found, path);
+      const remarks: Remark[] = [];
+      const heading = { ...toHeading(spot, found, items.length), remarks };
+      if (recorder !== undefined && !isPlaced) await recorder.place(heading, false, ask);
+
+      // 5 the first word; a failure up to here is a status
+      const { model, settings, stream } = ask;
+      const reply = await open({ id: key, trace: caller.trace, model, items, settings, stream });
+      listener.begin(heading);
+
+      // 6 word by word; 7 kept, durably
+      const { answer, isLoose } = await hear(reply, key, listener, signal, recorder);
+      // What broke off moves no tip, so nobody has to wait for it; what was heard of it can still be named.
+      if (isLoose) place?.leave();
+      const kept = isWorthKeeping(answer, isLoose) ? await keep(answer) : answer;
+      const ended = isLoose ? answer : kept;
+
+      // 8 the end is told
+      if (ended.error?.code === "client_closed") throw ended.error;
+      const full = listener.tell([{ type: "turn-end", answer: ended }]);
+      if (full !== undefined) await full;
+      return { heading, answer: ended };
+
+      /** Of a turn that was acknowledged already, a failure is its answer. */
+      async function open(turn: Turn): Promise<Reply> {
+        try {
+          signal.throwIfAborted();
+          return await adapter.open(turn, signal, (remark) => void remarks.push(remark));
+        } catch (thrown) {
+          if (ask.background !== true) throw thrown;
+          return { first: [], next: () => Promise.reject(thrown) };
+        }
+      }
+
+      function isWorthKeeping({ items }: Answer, isLoose: boolean): boolean {
+        if (ask.background === true) return true;
+        const isRepeatable = caller.idempotency !== undefined && !isLoose;
+        return (isKept && (!isLoose || items.length > 0)) || isRepeatable;
+      }
+
+      async function keep(said: Answer): Promise<Answer> {
+        const isFirm = !isLoose && ask.keep !== "no";
+        try {
+          await store.commit({
+            owner,
+            session: session ?? found.session?.id,
+            key,
+            createdAt,
+            parent: spot.parent,
+            marks: toMarks(spot, history, ask, said),
+            remembers: spot.remembers,
+            model,
+            instructions: settings.instructions,
+            input: toKept(ask.items, history, spot, found),
+            answer: said,
+            echo: ask.echo,
+            record: recorder?.record(),
+            leads: spot.leads && isFirm,
+            tip: found.session?.tip?.turn,
+            learns: spot.learns && isFirm,
+            isLoose: !isFirm,
+          });
+          return said;
+        } catch (thrown) {
+          ports.report(thrown, key);
+          const error = thrown instanceof GatewayError ? thrown : notKept(thrown);
+          return { ...said, status: "failed", error };
+        }
+      }
+    } finally {
+      place?.leave();
+    }
+
+    function toHeading({ told }: Place, { session: known }: Found, contextItems: number): Heading {
+      return {
+        key,
+        createdAt,
+        model: ask.model,
+        session: known?.isHidden === true ? undefined : (session ?? known?.id),
+        told: told === "stateless" && isKept ? "new" : told,
+        contextItems,
+        leftOutItems: 0,
+        remarks: [],
+      };
+    }
+  }
+
+  interface Seen {
+    readonly found: Found;
+    readonly place: Place;
+  }
+
+  async function look(
+    ask: Ask,
+    owner: string,
+    session: string | undefined,
+    claim: Claim,
+    history: History,
+  ): Promise<Seen> {
+    if (claim.name === undefined) return { found: nothing, place: toPlace(claim, history, nothing) };
+    const finding = await store.find(toQuery(ask, owner, session, history));
+    const { match } = finding;
+    const found = {
+      ...finding,
+      match: match && { node: match.node, behind: history.shown[match.depth]?.behind ?? 0 },
+    };
+    if (claim.name === "turn" && found.named === undefined) throw unknownTurn(ask.previous ?? "");
+    if (claim.name === "conversation" && found.session === undefined) throw unknownConversation(ask.conversation ?? "");
+    return { found, place: toPlace(claim, history, found) };
+  }
+
+  /** Undefined: it waits for nobody after all. Agents ask for a title beside their first message, in other instructions. */
+  function standInLine(
+    { found }: Seen,
+    session: string,
+    ask: Ask,
+    signal: AbortSignal,
+  ): Line | Promise<Line> | undefined {
+    const about = instructionsOf(ask);
+    const front = lines.front(session);
+    const isFirst = found.session?.tip === undefined;
+    if (isFirst && front !== undefined && front !== about) return undefined;
+    return lines.enter(session, about, ports.maxWaiting(), signal);
+  }
+
+  /** Deltas become events, events become the listener's: the only waiting is for the next read or a full socket. */
+  async function hear(
+    reply: Reply,
+    key: string,
+    listener: Listener,
+    signal: AbortSignal,
+    recorder: Recorder | undefined,
+  ): Promise<{ readonly answer: Answer; readonly isLoose: boolean }> {
+    const frame = createFrame(key);
+    let events: Event[] = [{ type: "turn-start" }];
+    let failure: GatewayError | undefined;
+    try {
+      for (let deltas: Reply["first"] | undefined = reply.first; deltas !== undefined; deltas = await reply.next()) {
+        recorder?.take(deltas);
+        frame.accept(deltas, events);
+        if (events.length === 0) continue;
+        const full = listener.tell(events);
+        if (full !== undefined) await full;
+        events = [];
+      }
+    } catch (thrown) {
+      reply.close?.();
+      failure = toGatewayError(signal.aborted ? signal.reason : thrown);
+      if (failure.code === "internal_error") ports.report(thrown, key);
+    }
+    const answer = frame.end(failure, now(), events);
+    if (events.length > 0) void listener.tell(events);
+    return { answer, isLoose: failure !== undefined };
+  }
+
+  function toMarks(place: Place, history: History, ask: Ask, answer: Answer): Marks {
+    const before = place.remembers ? (place.parent?.digest ?? "") : (history.shown[0]?.digest ?? "");
+    return markTurn(before, ask.items.slice(place.remembers ? place.from : history.fresh), answer.items, hash);
+  }
+
+  function toQuery(ask: Ask, owner: string, session: string | undefined, history: History): Query {
+    const isByHint = ask.previous === undefined && ask.conversation === undefined;
+    return {
+      owner,
+      session,
+      named: ask.previous === undefined ? undefined : keyOf(ask.previous),
+      shown: isByHint ? history.shown : [],
+      prefilled: isByHint ? history.prefilled : undefined,
+      calls: isByHint ? wantedCalls(history) : [],
+    };
+  }
+
+  function sessionOf(ask: Ask, { owner, hint }: Caller): string | undefined {
+    if (ask.previous !== undefined) return undefined;
+    return ask.conversation ?? (hint === undefined ? undefined : store.sessionOf(owner, hint));
+  }
+}
+
+const noPath: readonly Step[] = [];
+const nothing: Found = { session: undefined, named: undefined, wasAsked: false, match: undefined, makers: new Map() };
+
+function toClaim(ask: Ask, { hint, shows }: Caller): Claim {
+  if (ask.previous !== undefined) return { name: "turn", shows };
+  if (ask.conversation !== undefined) return { name: "conversation", shows };
+  return { name: hint === undefined ? undefined : "hint", shows };
+}
+
+const isNamed = ({ name }: Claim): boolean => name === "turn" || name === "conversation";
+
+/** The calls whose makers are wanted: to hang a turn below them, to give a running loop its reasoning, an output its call. */
+function wantedCalls({ outputs, running, orphans }: History): readonly string[] {
+  if (outputs.length === 0 && running.length === 0 && orphans.size === 0) return none;
+  const wanted = new Set([...outputs, ...running].map(({ callId }) => callId));
+  for (const orphan of orphans) if (orphan.type === "tool-output") wanted.add(orphan.callId);
+  return [...wanted];
+}
+
+const none: readonly string[] = [];
+
+/** A root of its own, which leaves the tip to the turn that runs. */
+const apart = (place: Place): Place => ({ ...place, parent: undefined, leads: false });
+
+function instructionsOf({ items, settings }: Ask): string {
+  const said = items.filter(isInstruction).map((item) => (item.type === "message" ? textOf(item.content) : ""));
+  return [settings.instructions ?? "", ...said].join("\n");
+}
+
+function unknownTurn(id: string): GatewayError {
+  return new GatewayError("previous_response_not_found", `Previous response with id '${id}' not found.`, {
+    param: "previous_response_id",
+  });
+}
+
+function unknownConversation(id: string): GatewayError {
+  return new GatewayError("not_found", `Conversation with id '${id}' not found.`, { param: "conversation" });
+}
+
+function notKept(cause: unknown): GatewayError {
+  const message = "The answer could not be kept, so the turn did not happen. Send the request again.";
+  return new GatewayError("store_unavailable", message, { retryAfterSeconds: 1, cause });
+}
