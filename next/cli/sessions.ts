@@ -5,7 +5,6 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { SessionsConfig } from "../config/config.ts";
 import { codeOf } from "../config/problem.ts";
-import type { PruneRules } from "../core/store.ts";
 import { createKeys } from "../ids.ts";
 import { type Arguments, type Command, CommandError, type Group, UsageError } from "./command.ts";
 import { type ColdStore, openCold } from "./house.ts";
@@ -20,37 +19,31 @@ const hintOptions = {
   owner: { value: "NAME", summary: "Only those of this owner: a token's name, or `default`." },
   ...configOption,
 };
-const idNote =
-  "ID is one of `portico sessions list`, which answers have in x-portico-session, or that of a turn outside of sessions.";
+const json = { summary: "As JSON." };
+const idNote = "ID is that of a session, as `portico sessions list` and x-portico-session have it, or of a turn outside of sessions.";
 
 const list: Command = {
   summary: "List the sessions, newest activity first.",
-  usage:
-    "sessions list [--user NAME | --hint HINT | --outside] [--owner NAME] [--limit NUMBER] [--after ID] [--json] [--config FILE]",
+  usage: "sessions list [--user NAME | --hint HINT | --outside] [--owner NAME] [--limit NUMBER] [--json] [--config FILE]",
   options: {
     ...hintOptions,
     outside: { summary: "What is outside of sessions instead, by its first turn." },
     limit: { value: "NUMBER", summary: "At most this many. Default: 50." },
-    after: { value: "ID", summary: "Only those that come after this one in the list." },
-    json: { summary: "As a JSON array." },
+    json,
   },
   notes: [],
   async run(given) {
-    const { owner, after, limit: wanted = "50" } = given.options;
-    const limit = Number(wanted);
-    if (!Number.isInteger(limit) || limit < 1) throw new UsageError("The option '--limit' needs a number from 1 up.");
-    const hint = readHint(given);
-    const isJson = given.flags.has("json");
-    const page = await withStore(given, "read", async (store) =>
-      given.flags.has("outside")
-        ? store.listOutside({ owner, after, limit })
-        : store.listSessions({ owner, after, limit, hint }),
+    const wanted = { owner: given.options["owner"], hint: readHint(given), limit: Number(given.options["limit"] ?? 50) };
+    if (!(wanted.limit >= 1)) throw new UsageError("The option '--limit' needs a number from 1 up.");
+    const isOutside = given.flags.has("outside");
+    const page = await withStore(given, "look", (store) =>
+      isOutside ? store.listOutside(wanted) : store.listSessions(wanted),
     );
-    const { entries = [], hasMore = false } = page ?? {};
-    if (isJson) print(JSON.stringify(entries, undefined, 2));
+    const { entries, hasMore } = page ?? { entries: [], hasMore: false };
+    if (given.flags.has("json")) print(JSON.stringify(entries, undefined, 2));
     else if (entries.length === 0) complain("There is none.");
     else print(toTable(entries));
-    if (hasMore) complain(`There are more: add --after ${entries.at(-1)?.id}`);
+    if (hasMore) complain("There are more: see --limit.");
     return 0;
   },
 };
@@ -58,22 +51,20 @@ const list: Command = {
 const show: Command = {
   summary: "Show what was said in a session, with its branches.",
   usage: "sessions show (ID | --user NAME | --hint HINT) [--owner NAME] [--json] [--config FILE]",
-  options: { ...hintOptions, json: { summary: "As JSON; with a hint, as an array." } },
+  options: { ...hintOptions, json },
   maxPositionals: 1,
   notes: [idNote],
   async run(given) {
     checkNamed(given);
-    return withStore(given, "need", async (store) => {
-      const shown: object[] = [];
+    await withStore(given, "use", async (store) => {
       for (const id of await findIds(store, given)) {
         const session = await store.readSession(id);
         const turns = await Array.fromAsync(store.readTurns(session));
-        if (given.flags.has("json")) shown.push({ ...session, turns });
-        else print(describeSession(session, turns));
+        const isJson = given.flags.has("json");
+        print(isJson ? JSON.stringify({ ...session, turns }, undefined, 2) : describeSession(session, turns));
       }
-      if (given.flags.has("json")) print(JSON.stringify(given.positionals.length > 0 ? shown[0] : shown, undefined, 2));
-      return 0;
     });
+    return 0;
   },
 };
 
@@ -89,13 +80,12 @@ const exportSessions: Command = {
   async run(given) {
     const isAll = given.positionals.length === 0 && readHint(given) === undefined;
     const { out } = given.options;
-    return withStore(given, "need", async (store) => {
-      const lines = store.exportLines(isAll ? undefined : await findIds(store, given));
-      const source = Readable.from(withEnds(lines));
-      if (out === undefined) await pipeline(source, process.stdout, { end: false });
-      else await writeNew(resolve(out), source);
-      return 0;
+    await withStore(given, "use", async (store) => {
+      const archive = Readable.from(store.exportLines(isAll ? undefined : await findIds(store, given)));
+      if (out === undefined) await pipeline(archive, process.stdout, { end: false });
+      else await writeNew(resolve(out), archive);
     });
+    return 0;
   },
 };
 
@@ -108,11 +98,10 @@ const importSessions: Command = {
   async run(given) {
     const [name = "-"] = given.positionals;
     if (name !== "-" && !existsSync(name)) throw new CommandError(`There is no ${resolve(name)}.`);
-    return withStore(given, "make", async (store) => {
-      const imported = await store.importLines(name === "-" ? process.stdin : createReadStream(name));
-      print(`Imported ${count(imported.sessions, "session")} and ${count(imported.turns, "turn")}.`);
-      return 0;
+    await withStore(given, "make", async (store) => {
+      tell("Imported", await store.importLines(name === "-" ? process.stdin : createReadStream(name)));
     });
+    return 0;
   },
 };
 
@@ -121,23 +110,18 @@ const remove: Command = {
   usage: "sessions delete (ID… | --user NAME | --hint HINT) [--owner NAME] [--config FILE]",
   options: hintOptions,
   maxPositionals: Number.POSITIVE_INFINITY,
-  notes: [
-    idNote,
-    "With a turn outside of sessions, everything behind it goes. Only an archive can bring back what is deleted.",
-  ],
+  notes: [idNote, "With a turn outside of sessions, all behind it goes. Only an archive brings back what is deleted."],
   async run(given) {
     checkNamed(given);
-    return withStore(given, "need", async (store) => {
+    await withStore(given, "use", async (store) => {
       const now = Date.now();
       const moment = createKeys(() => now)();
-      const hint = readHint(given);
-      const { owner } = given.options;
-      const gone = hint === undefined ? [] : [...(await store.eraseHint({ hint, owner }, moment, now))];
-      for (const id of given.positionals) gone.push(await store.erase(id, moment, now));
-      for (const { id, turns } of gone) print(`Deleted ${id}, with ${count(turns, "turn")}.`);
-      if (gone.length === 0) throw nothingFound();
-      return 0;
+      for (const id of await findIds(store, given)) {
+        const { turns } = await store.erase(id, moment, now);
+        print(`Deleted ${id}, with ${count(turns, "turn")}.`);
+      }
     });
+    return 0;
   },
 };
 
@@ -147,12 +131,11 @@ const prune: Command = {
   options: configOption,
   notes: ["A running gateway does so by itself, by its own configuration."],
   async run(given) {
-    return withStore(given, "need", async (store, config) => {
+    await withStore(given, "use", async (store, { ttlMs, ...rules }) => {
       const now = Date.now();
-      const { sessions, turns } = await store.prune(toRules(config, now), now);
-      print(`Deleted ${count(sessions, "session")} and ${count(turns, "turn")}.`);
-      return 0;
+      tell("Deleted", await store.prune({ ...rules, idleBefore: ttlMs === undefined ? undefined : now - ttlMs }, now));
     });
+    return 0;
   },
 };
 
@@ -161,25 +144,19 @@ export const sessions: Group = {
   commands: { list, show, export: exportSessions, import: importSessions, delete: remove, prune },
 };
 
-/** What looks at a store makes none: where there is none, nothing is read, and what needs one fails. */
-async function withStore<Result>(
-  given: Arguments,
-  need: "read",
-  use: (store: ColdStore, config: SessionsConfig) => Promise<Result>,
-): Promise<Result | undefined>;
-async function withStore<Result>(
-  given: Arguments,
-  need: "need" | "make",
-  use: (store: ColdStore, config: SessionsConfig) => Promise<Result>,
-): Promise<Result>;
+function tell(done: string, { sessions, turns }: { readonly sessions: number; readonly turns: number }): void {
+  print(`${done} ${count(sessions, "session")} and ${count(turns, "turn")}.`);
+}
+
+/** Only an import makes a store: where there is none, who looks sees nothing, and the others fail. */
 async function withStore<Result>(
   { options }: Arguments,
-  need: "read" | "need" | "make",
+  purpose: "look" | "use" | "make",
   use: (store: ColdStore, config: SessionsConfig) => Promise<Result>,
 ): Promise<Result | undefined> {
   const { config } = await readSettings(options);
-  if (need !== "make" && !existsSync(config.storeFile)) {
-    if (need === "read") return undefined;
+  if (purpose !== "make" && !existsSync(config.storeFile)) {
+    if (purpose === "look") return undefined;
     throw new CommandError(`There is no store ${config.storeFile} yet.`);
   }
   const store = await openCold(config.storeFile);
@@ -194,31 +171,24 @@ async function withStore<Result>(
 function readHint({ options: { user, hint } }: Arguments): string | undefined {
   if (user !== undefined && hint !== undefined) throw new UsageError("--user and --hint cannot be used together.");
   if (user !== undefined) return `user:${user}`;
-  if (hint === undefined) return undefined;
-  const [, name, value] = /^(user|header:[^=\s]+)=(.+)$/s.exec(hint) ?? [];
+  const [, name, value] = /^(user|header:[^=\s]+)=(.+)$/s.exec(hint ?? "") ?? [];
   if (name !== undefined) return `${name.toLowerCase()}:${value}`;
+  if (hint === undefined) return undefined;
   throw new UsageError("The option '--hint' needs a hint such as header:X-Session-Id=garden.");
 }
 
 function checkNamed(given: Arguments): void {
-  const hint = readHint(given);
-  if (hint !== undefined && given.positionals.length > 0)
-    throw new UsageError("An ID and a hint cannot be used together.");
-  if (hint === undefined && given.positionals.length === 0) throw new UsageError("An ID, --user or --hint is missing.");
+  const isNamed = given.positionals.length > 0;
+  if (isNamed === (readHint(given) === undefined)) return;
+  throw new UsageError(isNamed ? "An ID and a hint cannot be used together." : "An ID, --user or --hint is missing.");
 }
 
 async function findIds(store: ColdStore, given: Arguments): Promise<readonly string[]> {
   const hint = readHint(given);
   if (hint === undefined) return given.positionals;
   const { entries } = await store.listSessions({ hint, owner: given.options["owner"], limit: 10_000 });
-  if (entries.length === 0) throw nothingFound();
+  if (entries.length === 0) throw new CommandError("There is no session under this hint.");
   return entries.map(({ id }) => id);
-}
-
-const nothingFound = () => new CommandError("There is no session under this hint.");
-
-async function* withEnds(lines: AsyncIterable<string>): AsyncGenerator<string> {
-  for await (const line of lines) yield line.endsWith("\n") ? line : `${line}\n`;
 }
 
 /** For its owner alone; what was cut short is removed. */
@@ -231,8 +201,4 @@ async function writeNew(file: string, source: Readable): Promise<void> {
     rmSync(file, { force: true });
     throw thrown;
   }
-}
-
-function toRules({ ttlMs, maxTurnsPerThread, maxSessionsPerOwner }: SessionsConfig, now: number): PruneRules {
-  return { maxTurnsPerThread, maxSessionsPerOwner, idleBefore: ttlMs === undefined ? undefined : now - ttlMs };
 }

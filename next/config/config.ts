@@ -42,17 +42,14 @@ export type HttpConfig = ReturnType<typeof toHttp>;
 
 function toHttp({ http, sessions, auth }: Gateway) {
   const { endpoints, limits } = http;
-  const tokens: readonly TokenConfig[] = [
-    ...toUnnamed(http.auth_token, ["chat", "responses"]),
-    ...toUnnamed(auth.token, ["chat", "responses", "metrics", "operator"]),
-    ...http.tokens.map(toNamed),
-  ];
+  const clients = toUnnamed(http.auth_token, "chat", "responses");
+  const operators = toUnnamed(auth.token, "chat", "responses", "metrics", "operator");
   return {
     bind: http.bind,
     port: http.port,
     socketMode: http.socket_mode,
     endpoints: { chat: endpoints.compat_chat, responses: endpoints.compat_responses },
-    tokens,
+    tokens: [...clients, ...operators, ...http.tokens.map(toNamed)],
     hints: sessions.hints.map(toHint),
     showsHistory: sessions.history === "resent",
     hasConsole: http.console,
@@ -86,32 +83,21 @@ function toHint(hint: string): Hint {
 
 type Door = "chat" | "responses" | "metrics" | "operator";
 
-/** A token by its digest; the name is the owner of what it creates. */
-export interface TokenConfig {
-  readonly owner: string;
-  readonly sha256: string;
-  readonly opens: ReadonlySet<Door>;
-  readonly models?: readonly string[] | undefined;
-  readonly expiresAt?: number | undefined;
-  readonly showsHistory?: boolean | undefined;
-  readonly rate?: { readonly requestsPerMinute: number; readonly burst: number } | undefined;
-  readonly maxConcurrentTurns?: number | undefined;
-}
-
 /** Both unnamed tokens are one owner's, so changing one loses no session. */
-function toUnnamed(token: string | undefined, opens: readonly Door[]): readonly TokenConfig[] {
-  return token === undefined ? [] : [{ owner: "default", sha256: hash("sha256", token), opens: new Set(opens) }];
+function toUnnamed(token: string | undefined, ...opens: readonly Door[]) {
+  const sha256 = hash("sha256", token ?? "");
+  return token === undefined ? [] : [{ owner: "default", sha256, opens: new Set(opens) as ReadonlySet<Door> }];
 }
 
 const doors = { compat_chat: "chat", compat_responses: "responses", metrics: "metrics" } as const;
 const bothEndpoints = ["compat_chat", "compat_responses"] as const;
 
-function toNamed(token: Gateway["http"]["tokens"][number]): TokenConfig {
+function toNamed(token: Gateway["http"]["tokens"][number]) {
   const { name = "", history, limits, expires_at: expiresAt, endpoints = bothEndpoints } = token;
   return {
     owner: name,
     sha256: token.sha256?.toLowerCase() ?? hash("sha256", token.token ?? ""),
-    opens: new Set(endpoints.map((key) => doors[key])),
+    opens: new Set(endpoints.map((key) => doors[key])) as ReadonlySet<Door>,
     models: token.models,
     expiresAt: expiresAt === undefined ? undefined : Date.parse(expiresAt),
     showsHistory: history === undefined ? undefined : history === "resent",
@@ -120,11 +106,10 @@ function toNamed(token: Gateway["http"]["tokens"][number]): TokenConfig {
   };
 }
 
+type RateShape = Pick<Gateway["http"]["limits"], "requests_per_minute" | "burst">;
+
 /** A bucket that holds `burst`; undefined: no limit. */
-function toRate({
-  requests_per_minute: requestsPerMinute,
-  burst = requestsPerMinute,
-}: Pick<Gateway["http"]["limits"], "requests_per_minute" | "burst">): TokenConfig["rate"] {
+function toRate({ requests_per_minute: requestsPerMinute, burst = requestsPerMinute }: RateShape) {
   return requestsPerMinute === undefined || burst === undefined ? undefined : { requestsPerMinute, burst };
 }
 
@@ -147,14 +132,15 @@ function toAdapter(shape: AdapterShape) {
 
 /** The keys in which two configurations differ that only a restart can change: how it listens, and where it stores. */
 export function findFixed(before: Config, after: Config): readonly string[] {
-  return Object.entries(fixed).flatMap(([key, read]) => (read(before) === read(after) ? [] : [key]));
+  const [one, other] = [toFixed(before), toFixed(after)];
+  return Object.keys(one).filter((key) => one[key] !== other[key]);
 }
 
-const fixed: Readonly<Record<string, (config: Config) => unknown>> = {
-  "gateway.data_dir": ({ dataDir }) => dataDir,
-  "gateway.http.bind": ({ http }) => http.bind,
-  "gateway.http.port": ({ http }) => http.port,
-  "gateway.http.socket_mode": ({ http }) => http.socketMode,
-  "gateway.http.endpoints": ({ http }) => hasListener(http),
-  "gateway.sessions.store": ({ storeFile }) => storeFile,
-};
+const toFixed = ({ dataDir, storeFile, http }: Config): Readonly<Record<string, unknown>> => ({
+  "gateway.data_dir": dataDir,
+  "gateway.http.bind": http.bind,
+  "gateway.http.port": http.port,
+  "gateway.http.socket_mode": http.socketMode,
+  "gateway.http.endpoints": hasListener(http),
+  "gateway.sessions.store": storeFile,
+});

@@ -6,13 +6,8 @@ import { tokensOf } from "./rules.ts";
 
 const minTokenLength = 16;
 
-/** `mode` has the file's permission bits, and `secrets` are the places of those that stand in it. */
-export function findDangers(
-  file: FileShape,
-  mode: number | undefined,
-  [secret]: readonly Path[],
-  now: Date,
-): readonly Problem[] {
+/** `mode` has the file's permission bits, and `secret` is the place of one that stands in it. */
+export function findDangers(file: FileShape, mode = 0, secret: Path | undefined, now: Date): readonly Problem[] {
   const { http } = file.gateway;
   const dangers: Problem[] = [];
   const warn = (path: Path, message: string): void => void dangers.push(problem(path, message));
@@ -34,7 +29,7 @@ export function findDangers(
     const place = ["gateway", "http", "tokens", index, "expires_at"];
     if (expiresAt !== undefined && new Date(expiresAt) <= now) warn(place, "has passed, so this token opens nothing");
   }
-  if (secret !== undefined && mode !== undefined && (mode & 0o077) !== 0) {
+  if (secret !== undefined && (mode & 0o077) !== 0) {
     const remedy = "chmod 600 it, or refer to ${NAME} or a file";
     warn(secret, `is in a file that other users may read (mode ${(mode & 0o777).toString(8)}); ${remedy}`);
   }

@@ -93,13 +93,11 @@ function toOllamaUrl(host: string): string | undefined {
 function readModels(tags: unknown): readonly string[] | undefined {
   const models = isObject(tags) ? tags["models"] : undefined;
   if (!Array.isArray(models)) return undefined;
-  const found = models.filter(isObject).filter(canChat);
-  // They are shown within a shell command. No tag means the latest.
-  const names = found.map(({ name }) => String(name)).filter((name) => /^[\w./:@-]+$/.test(name));
-  return names.map((name) => name.replace(/:latest$/, ""));
-}
-
-/** Not every Ollama says what its models can do. */
-function canChat({ name, capabilities }: Readonly<Record<string, unknown>>): boolean {
-  return Array.isArray(capabilities) ? capabilities.includes("completion") : !/embed|rerank/.test(String(name));
+  return models.filter(isObject).flatMap(({ name, capabilities }) => {
+    // Not every Ollama says what its models can do; names are shown within a shell command.
+    const canChat = Array.isArray(capabilities)
+      ? capabilities.includes("completion")
+      : !/embed|rerank/.test(String(name));
+    return canChat && /^[\w./:@-]+$/.test(String(name)) ? [String(name).replace(/:latest$/, "")] : [];
+  });
 }

@@ -19,13 +19,9 @@ export const isHeader: Judge = (text) => {
 
 export const isToken: Judge = (text) => {
   if (text === "") return "allowed: a long random token (`portico token make` makes one)";
-  return (
-    isHeader(text) ?? (isOneWord(text) ? undefined : "no header can carry it: allowed are visible ASCII characters")
-  );
+  const isOneWord = /^[\x21-\x7e]+$/.test(text);
+  return isHeader(text) ?? (isOneWord ? undefined : "no header can carry it: allowed are visible ASCII characters");
 };
-
-/** Visible ASCII characters. */
-export const isOneWord = (text: string): boolean => /^[\x21-\x7e]+$/.test(text);
 
 export const isHeaderName: Judge = (name) => {
   if (ofTheConnection.has(name.toLowerCase())) return "it belongs to the connection, which the gateway manages";
@@ -33,24 +29,18 @@ export const isHeaderName: Judge = (name) => {
   return isName ? undefined : "it is no header's name; allowed: letters, digits and !#$%&'*+-.^_`|~";
 };
 
-const ofTheConnection: ReadonlySet<string> = new Set([
-  "connection",
-  "content-length",
-  "expect",
-  "keep-alive",
-  "transfer-encoding",
-  "upgrade",
-]);
+const ofTheConnection: ReadonlySet<string> = new Set(
+  "connection content-length expect keep-alive transfer-encoding upgrade".split(" "),
+);
 
 const addresses = 'allowed: an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
-/** A system stores it in 108 bytes, with a zero at the end. */
-const maxSocketBytes = 107;
 
 export const isAddress: Judge = (bind) => {
   if (!bind.startsWith("unix:")) return bind === "localhost" || isIP(bind) !== 0 ? undefined : addresses;
   const path = bind.slice("unix:".length);
   if (path === "") return "the path behind unix: is missing";
-  return Buffer.byteLength(path) > maxSocketBytes ? `the path is longer than ${maxSocketBytes} bytes` : undefined;
+  // A system stores it in 108 bytes, with a zero at the end.
+  return Buffer.byteLength(path) > 107 ? "the path is longer than 107 bytes" : undefined;
 };
 
 /** Whether only programs on this machine can reach it. */

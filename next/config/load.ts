@@ -4,9 +4,9 @@ import { adapterKinds } from "./adapters.ts";
 import { type AdapterShape, type Config, type FileShape, toConfig } from "./config.ts";
 import { findDangers } from "./dangers.ts";
 import { detectAdapter, type Environment, type Probe } from "./detect.ts";
-import type { Keys } from "./form.ts";
+import { givenKinds, withGiven } from "./given.ts";
 import { toFileForm } from "./keys.ts";
-import { ConfigError, isObject, type Problem } from "./problem.ts";
+import { ConfigError, formatPath, isObject, type Problem } from "./problem.ts";
 import { readWhole, show } from "./read.ts";
 import { checkRules, type Partly } from "./rules.ts";
 
@@ -20,11 +20,10 @@ export interface Circumstances {
   readonly env: Environment;
   readonly probe: Probe;
   readonly now: Date;
-  readonly kinds?: Readonly<Record<string, Keys>> | undefined;
   /** Values of `gateway.http` that count more; their problems name the option. */
   readonly overrides?: Readonly<Record<string, unknown>> | undefined;
-  /** What is known to be wrong already. */
-  readonly problems?: readonly Problem[] | undefined;
+  /** Adapters of an embedding program, by name. */
+  readonly given?: Readonly<Record<string, unknown>> | undefined;
 }
 
 export interface Loaded {
@@ -42,29 +41,31 @@ export interface Loaded {
 
 /** Throws a ConfigError with every problem. */
 export async function loadConfig(settings: unknown, around: Circumstances): Promise<Loaded> {
-  const { folder, file, env, kinds = adapterKinds, overrides = {} } = around;
-  const written = mergeAt(settings, ["gateway", "http"], overrides);
-  const detected = namesAdapters(written) ? undefined : await detectAdapter(env, around.probe);
+  const { folder, file, env, overrides = {}, given = {} } = around;
+  const form = toFileForm(Object.keys(given).length === 0 ? adapterKinds : { ...adapterKinds, ...givenKinds });
+  const all = withGiven(mergeAt(settings, ["gateway", "http"], overrides), given);
+  const detected = namesAdapters(all.settings) ? undefined : await detectAdapter(env, around.probe);
   const added = detected && { [detected.name]: detected.adapter };
-  const found = readWhole(toFileForm(kinds), mergeAt(written, ["gateway", "adapters"], added), folder, env);
+  const found = readWhole(form, mergeAt(all.settings, ["gateway", "adapters"], added), folder, env);
   const conflicts = checkRules((found.value ?? {}) as Partly<FileShape>, found);
 
   // What did not come from the file is told under its own name.
   const own = Object.keys(overrides).map((key) => [`gateway.http.${key}`, `--${key}`] as const);
   const places = new Map<string, string>([...own, ...(detected?.places ?? [])]);
   const name = ({ path, message }: Problem): Problem => ({ path: places.get(path) ?? path, message });
-  const problems = [...(around.problems ?? []), ...found.problems, ...conflicts];
+  const problems = [...all.problems, ...found.problems, ...conflicts];
   if (problems.length > 0) throw new ConfigError(problems.map(name), file);
 
   // Nothing is wrong, so it has the shape.
   const shape = complete(found.value as FileShape);
   const { http, auth, adapters, default_adapter: chosen = "" } = shape.gateway;
   const { type, model, models } = adapters[chosen] as AdapterShape;
+  const secret = found.secrets.find((path) => !places.has(formatPath(path)));
   return {
     config: toConfig(shape, file),
     tokens: { client: http.auth_token, operator: auth.token },
     shown: show(shape, found.shown),
-    warnings: findDangers(shape, around.mode, found.secrets, around.now).map(name),
+    warnings: findDangers(shape, around.mode, secret, around.now).map(name),
     reason: detected?.reason ?? `type ${type}, configured`,
     exampleModel: detected === undefined ? (Object.keys(models)[0] ?? model) : detected.exampleModel,
   };

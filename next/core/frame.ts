@@ -87,10 +87,11 @@ export function createFrame(key: string): Frame {
 
   /** Calls that waited are told as soon as the one before them is complete, and all of them before anything else. */
   function tellWaiting(all: boolean): void {
-    while (waiting.length > 0 && (all || open === undefined || openCall === -1 || open.isComplete())) {
-      const { start, more } = waiting.shift() as Waiting;
-      startCall(start);
-      for (const delta of more) add(delta);
+    for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
+      if (!all && open?.isComplete() === false) return;
+      waiting.shift();
+      startCall(next.start);
+      for (const delta of next.more) add(delta);
     }
   }
 

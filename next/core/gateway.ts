@@ -177,12 +177,15 @@ export function createGateway(ports: GatewayPorts): Gateway {
       run: (listener, signal, recorder) => way(ask, { ...caller, signal }, key, listener, recorder),
     });
     live.set(key, Object.assign(turn, { echo: () => echo }));
-    void turn.ended.then(() => {
+    void forgetWhenOver();
+    return turn;
+
+    async function forgetWhenOver(): Promise<void> {
+      await turn.ended;
       live.delete(key);
       if (name !== undefined) named.delete(name);
       release?.();
-    });
-    return turn;
+    }
   }
 
   /** What one caller gets of a turn that it shares with others. */

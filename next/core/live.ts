@@ -37,7 +37,8 @@ export function startLive({ key, owner, isBackground, now, announce, record, run
   const batches: (readonly Delta[])[] = [];
   const control = new AbortController();
   const placed = Promise.withResolvers<Heading>();
-  placed.promise.catch(() => {});
+  const begun = Promise.withResolvers<void>();
+  for (const { promise } of [placed, begun]) promise.catch(() => {});
   let heading: Heading | undefined;
   let isWaiting = false;
   let hasBegun = false;
@@ -71,20 +72,23 @@ export function startLive({ key, owner, isBackground, now, announce, record, run
       heading = given;
       isWaiting = false;
       hasBegun = true;
+      begun.resolve();
       wake();
     },
     tell: () => undefined,
   };
 
-  const ended = run(writer, control.signal, recorder)
-    .then((result) => {
-      said = result;
-    })
-    .catch((thrown: unknown) => {
+  async function live(): Promise<void> {
+    try {
+      said = await run(writer, control.signal, recorder);
+    } catch (thrown) {
       failure = thrown;
       placed.reject(thrown);
-    })
-    .then(wake);
+      begun.reject(thrown);
+    }
+    wake();
+  }
+  const ended = live();
 
   return {
     key,
@@ -109,9 +113,8 @@ export function startLive({ key, owner, isBackground, now, announce, record, run
       left.catch(() => {});
       const news = (): Promise<void> => Promise.race([new Promise<void>((resume) => sleepers.push(resume)), left]);
       try {
-        if (isBackground) await Promise.race([placed.promise, left]);
-        while (!hasBegun && said === undefined && failure === undefined && !isBackground) await news();
-        if (heading === undefined || (failure !== undefined && !hasBegun)) throw failure;
+        await Promise.race([isBackground ? placed.promise : begun.promise, left]);
+        if (heading === undefined) throw failure;
         listener.begin(heading, isRepeated);
         await tellAll(listener, news);
         if (said === undefined) throw failure;

@@ -1,7 +1,7 @@
 /** An answer told once more: of the deltas that were kept, or, later, whole, of its items. */
 import type { Delta, Event } from "./event.ts";
 import { createFrame } from "./frame.ts";
-import type { Item } from "./item.ts";
+import type { Item, TextPart } from "./item.ts";
 import type { Answer } from "./turn.ts";
 
 export function retell(key: string, answer: Answer, deltas: readonly Delta[] | undefined, wasQueued: boolean): Event[] {
@@ -19,17 +19,16 @@ function toDeltas(item: Item, index: number): Delta[] {
     case "message": {
       const { content, extra } = item;
       const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
-      const said = parts.flatMap((part): Delta[] => {
-        if (part.type === "refusal") return [{ type: "refusal", text: part.text, extra }];
-        if (part.type !== "text") return [];
-        const notes = ("annotations" in part && part.annotations) || [];
-        const logprobs = "logprobs" in part ? part.logprobs : undefined;
-        return [
-          { type: "text", text: part.text, logprobs, extra },
-          ...notes.map((annotation): Delta => ({ type: "annotation", annotation })),
-        ];
-      });
-      return [...said, { type: "message-end" }];
+      const said: Delta[] = [];
+      for (const part of parts) {
+        if (part.type === "refusal") said.push({ type: "refusal", text: part.text, extra });
+        if (part.type !== "text") continue;
+        const { text, logprobs, annotations = [] } = part as TextPart;
+        said.push({ type: "text", text, logprobs, extra });
+        for (const annotation of annotations) said.push({ type: "annotation", annotation });
+      }
+      said.push({ type: "message-end" });
+      return said;
     }
     case "reasoning": {
       const { summary, text, encrypted, extra } = item;

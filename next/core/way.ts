@@ -278,18 +278,6 @@ export function createWay(ports: Ports): Way {
     return markTurn(before, ask.items.slice(place.remembers ? place.from : history.fresh), answer.items, hash);
   }
 
-  function toQuery(ask: Ask, owner: string, session: string | undefined, history: History): Query {
-    const isByHint = ask.previous === undefined && ask.conversation === undefined;
-    return {
-      owner,
-      session,
-      named: ask.previous === undefined ? undefined : keyOf(ask.previous),
-      shown: isByHint ? history.shown : [],
-      prefilled: isByHint ? history.prefilled : undefined,
-      calls: isByHint ? wantedCalls(history) : [],
-    };
-  }
-
   function sessionOf(ask: Ask, { owner, hint }: Caller): string | undefined {
     if (ask.previous !== undefined) return undefined;
     return ask.conversation ?? (hint === undefined ? undefined : store.sessionOf(owner, hint));
@@ -338,4 +326,16 @@ function unknownConversation(id: string): GatewayError {
 function notKept(cause: unknown): GatewayError {
   const message = "The answer could not be kept, so the turn did not happen. Send the request again.";
   return new GatewayError("store_unavailable", message, { retryAfterSeconds: 1, cause });
+}
+
+function toQuery(ask: Ask, owner: string, session: string | undefined, history: History): Query {
+  const isByHint = ask.previous === undefined && ask.conversation === undefined;
+  return {
+    owner,
+    session,
+    named: ask.previous === undefined ? undefined : keyOf(ask.previous),
+    shown: isByHint ? history.shown : [],
+    prefilled: isByHint ? history.prefilled : undefined,
+    calls: isByHint ? wantedCalls(history) : [],
+  };
 }

@@ -21,7 +21,7 @@ export const cold = {
   followers: "SELECT n FROM turn WHERE parent = ? LIMIT 2",
   below: `WITH RECURSIVE below (n) AS (
       SELECT CAST(? AS INTEGER) UNION ALL SELECT t.n FROM below JOIN turn t ON t.parent = below.n
-    ) SELECT n FROM below ORDER BY n DESC`,
+    ) SELECT b.n FROM below b JOIN turn t ON t.n = b.n ORDER BY t.depth DESC LIMIT ?`,
   emptyTurn: `UPDATE turn SET question = NULL, digest = NULL, model = '', input = '[]', answer = '[]', told = '', echo = NULL
     WHERE n = ?`,
   removeTurn: "DELETE FROM turn WHERE n = ?",
@@ -30,7 +30,7 @@ export const cold = {
   removeTextUse: "DELETE FROM text_use WHERE session = ? AND digest = ? AND turn = ?",
   removeUnusedText: `DELETE FROM text WHERE session = ? AND digest = ?
     AND NOT EXISTS (SELECT 1 FROM text_use u WHERE u.session = text.session AND u.digest = text.digest)`,
-  setTip: "UPDATE session SET tip = ? WHERE n = ?",
+  setTip: "UPDATE session SET tip = (SELECT n FROM turn WHERE n = ?) WHERE n = ?",
   removeBareHidden: `DELETE FROM session WHERE n = ? AND kind = 'hidden'
     AND NOT EXISTS (SELECT 1 FROM turn WHERE session = session.n)`,
   sessionNumber: "SELECT n, owner, kind, tip FROM session WHERE id = ? AND name = ?",
@@ -84,13 +84,13 @@ export const cold = {
   hiddenBehind: `SELECT ${summary} FROM session s WHERE s.kind = 'hidden' AND s.id < ? ORDER BY s.id DESC LIMIT ?`,
   hiddenOfOwnerBehind: `SELECT ${summary} FROM session s WHERE s.kind = 'hidden' AND s.id < ? AND s.owner = ?
     ORDER BY s.id DESC LIMIT ?`,
-  turnNumbers: "SELECT n FROM turn WHERE session = ? ORDER BY n",
+  turnNumbers: "SELECT n FROM turn WHERE session = ? ORDER BY depth, n",
   newestTurn: "SELECT max(n) AS n FROM turn",
 
   // The archive.
   sessionsAfter: `SELECT ${record} FROM session s WHERE s.id > ? ORDER BY s.id LIMIT ?`,
   turnsAfter: "SELECT n FROM turn WHERE n > ? ORDER BY n LIMIT ?",
-  archivedTurn: `SELECT ${turn}, s.owner, t.depth, t.question, t.digest, t.remembers,
+  placedTurn: `SELECT ${turn}, s.owner, t.question, t.digest, t.remembers,
       (SELECT p.key FROM turn p WHERE p.n = t.parent) AS parent
     FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ?`,
   anyHinted: "SELECT 1 FROM session WHERE kind = 'hinted' LIMIT 1",
@@ -98,8 +98,7 @@ export const cold = {
   addSecret: "INSERT INTO secret (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING",
   sessionById: "SELECT n, name, owner FROM session WHERE id = ?",
   setUse: "UPDATE session SET shows = ?, used = ? WHERE n = ?",
-  turnById: "SELECT key, session FROM turn WHERE n = ?",
-  isBelow: `SELECT 1 FROM turn t JOIN turn p ON p.session = t.session WHERE t.n = ? AND p.n = ? AND p.key = ?`,
-  giveTip: `UPDATE session SET tip = ? WHERE n = ? AND tip IS NULL
+  turnById: "SELECT n, key, session, depth FROM turn WHERE n = ?",
+  giveTip: `UPDATE session SET tip = ? WHERE id = ? AND tip IS NULL
     AND EXISTS (SELECT 1 FROM turn t WHERE t.n = ? AND t.key = ? AND t.session = session.n)`,
 } as const;

@@ -1,13 +1,15 @@
-/** Writes what is stored as lines of an archive, some at a time. */
+/** Writes what is stored as lines of an archive, some at a time: each session, then its turns. */
 import type { Item } from "../core/item.ts";
-import { type ArchivedTurn, type HeadLine, type SessionLine, type TurnLine, version } from "./archive.ts";
+import type { HeadLine, SessionLine, TurnLine } from "./archive.ts";
 import { cold } from "./cold.ts";
 import type { Prepare } from "./prepared.ts";
-import { createReadText, type Kind, lengthen, toEcho } from "./rows.ts";
+import { createReadText, type Kind, lengthen, type ReadTurn, toEcho } from "./rows.ts";
 import { toNumber } from "./schema.ts";
 import { readSecrets } from "./secrets.ts";
 
-/** Sessions, each with the numbers of its turns. */
+/** Of the lines. The former engine wrote version 1. */
+export const version = 2;
+
 const stepSessions = 100;
 /** How much one step reads, once it is more. */
 const stepCharacters = 1024 * 1024;
@@ -15,57 +17,59 @@ const stepCharacters = 1024 * 1024;
 export interface ExportedSession {
   readonly id: number;
   readonly line: string;
+  /** The numbers of its turns, each after the one that it follows. */
   readonly turns: readonly number[];
+}
+
+/** A turn as the tables have it, with its place and its owner. */
+export interface PlacedTurn extends ReadTurn {
+  readonly owner: string;
+  readonly parent: string | null;
+  readonly question: string | null;
+  readonly digest: string | null;
+  readonly remembers: number;
 }
 
 export function createExport(prepare: Prepare) {
   const readText = createReadText(prepare);
 
   function toExported(row: SessionRow): ExportedSession {
-    const numbers = prepare(cold.turnNumbers).all(row.n) as unknown as readonly { readonly n: number }[];
-    return { id: row.id, line: `${JSON.stringify(toSessionLine(row))}\n`, turns: numbers.map(({ n }) => n) };
+    const turns = prepare(cold.turnNumbers).all(row.n) as unknown as readonly { readonly n: number }[];
+    return { id: row.id, line: toLine(toSessionLine(row)), turns: turns.map(({ n }) => n) };
   }
 
-  function toTurnLine(row: ArchivedTurn): TurnLine {
-    const items = (JSON.parse(row.input) as (Item | null)[]).map((item) =>
-      item === null ? null : lengthen(item, (digest) => readText(row.session, digest)),
-    );
+  function toTurnLine(row: PlacedTurn): TurnLine {
+    const readOwn = (digest: string) => readText(row.session, digest);
+    const input = JSON.parse(row.input) as (Item | null)[];
     return {
       type: "turn",
       id: row.key,
       owner: row.owner,
       session: `conv_${row.name}`,
       parent: row.parent ?? undefined,
-      depth: row.depth,
       remembers: row.remembers === 1,
       question: row.question ?? undefined,
       digest: row.digest ?? undefined,
       createdAt: toDate(row.created),
       model: row.model,
-      input: items,
-      answer: JSON.parse(row.answer) as (Item | null)[],
-      told: row.told === "" ? undefined : (JSON.parse(row.told) as object),
+      input: input.map((item) => item && lengthen(item, readOwn)) as TurnLine["input"],
+      answer: JSON.parse(row.answer) as TurnLine["answer"],
+      told: row.told === "" ? undefined : (JSON.parse(row.told) as TurnLine["told"]),
       echo: toEcho(row, readText),
     };
   }
 
   return {
     archiveHead(): string {
-      const keys = { hintKeys: readSecrets(prepare, "hints"), sealKeys: readSecrets(prepare, "seals") };
-      return `${JSON.stringify({ type: "portico", version, ...keys } satisfies HeadLine)}\n`;
+      const [hintKeys, sealKeys] = [readSecrets(prepare, "hints"), readSecrets(prepare, "seals")];
+      return toLine({ type: "portico", version, hintKeys: [...hintKeys], sealKeys: [...sealKeys] });
     },
 
     sessionsToExport: ({ after }: { readonly after: number }): readonly ExportedSession[] =>
       (prepare(cold.sessionsAfter).all(after, stepSessions) as unknown as readonly SessionRow[]).map(toExported),
 
-    sessionToExport({
-      name,
-      isHidden,
-    }: {
-      readonly name: string;
-      readonly isHidden: boolean;
-    }): ExportedSession | undefined {
-      const row = prepare(isHidden ? cold.hiddenSession : cold.session).get(toNumber(name), name);
+    sessionToExport(given: { readonly name: string; readonly isHidden: boolean }): ExportedSession | undefined {
+      const row = prepare(given.isHidden ? cold.hiddenSession : cold.session).get(toNumber(given.name), given.name);
       return row && toExported(row as unknown as SessionRow);
     },
 
@@ -74,8 +78,8 @@ export function createExport(prepare: Prepare) {
       let text = "";
       let taken = 0;
       for (const n of turns) {
-        const row = prepare(cold.archivedTurn).get(n) as ArchivedTurn | undefined;
-        if (row !== undefined) text += `${JSON.stringify(toTurnLine(row))}\n`;
+        const row = prepare(cold.placedTurn).get(n) as PlacedTurn | undefined;
+        if (row !== undefined) text += toLine(toTurnLine(row));
         taken += 1;
         if (text.length > stepCharacters) break;
       }
@@ -98,17 +102,11 @@ interface SessionRow {
 }
 
 function toSessionLine({ name, kind, owner, created, used, metadata, shows, tip }: SessionRow): SessionLine {
-  return {
-    type: "session",
-    id: `conv_${name}`,
-    owner,
-    kind,
-    shows: shows === 1,
-    tip: tip ?? undefined,
-    metadata: JSON.parse(metadata) as Readonly<Record<string, string>>,
-    createdAt: toDate(created),
-    usedAt: toDate(used),
-  };
+  const [createdAt, usedAt] = [toDate(created), toDate(used)];
+  const known = { id: `conv_${name}`, owner, kind, shows: shows === 1, tip: tip ?? undefined, createdAt, usedAt };
+  return { type: "session", ...known, metadata: JSON.parse(metadata) as Record<string, string> };
 }
 
 const toDate = (at: number): string => new Date(at).toISOString();
+
+const toLine = (line: HeadLine | SessionLine | TurnLine): string => `${JSON.stringify(line)}\n`;

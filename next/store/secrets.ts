@@ -4,8 +4,8 @@ import type { Prepare } from "./prepared.ts";
 
 export interface Secrets {
   /**
-   * The id of a session under a hint: of several that may be meant the first that exists, or else the one that is made.
-   * Where nothing is known the keys are read anew, for the command line may have imported some beside us.
+   * The id of a session under a hint: of several that may be meant the first that exists, else the one that is made.
+   * Where there is none the keys are read anew, for the command line may have imported some beside us.
    */
   sessionOf(owner: string, hint: string): string;
   /** Every id that a session under this hint may have. */
@@ -16,18 +16,22 @@ export interface Secrets {
   renew(): void;
 }
 
-/** Names of secrets are kinds: the store's own has nothing behind it, and so comes first. */
-const readStatement = "SELECT value FROM secret WHERE name >= ? AND name < ? ORDER BY name";
+const renewalMs = 1_000;
 
-export function createSecrets(prepare: Prepare, isThere: (id: string) => boolean, now: () => number): Secrets {
+export function createSecrets(prepare: Prepare, isThere: (id: string) => boolean): Secrets {
   let hintKeys = readSecrets(prepare, "hints");
   let seals = readSecrets(prepare, "seals");
   let sealKeys = toBytes(seals);
-  let sealsReadAt = now();
+  let renewedAt = performance.now();
 
-  function renewSeals(): void {
+  function sessionsOf(owner: string, hint: string): readonly string[] {
+    hintKeys = readSecrets(prepare, "hints");
+    return hintKeys.map((key) => toSessionId(key, owner, hint));
+  }
+
+  function renew(): void {
+    renewedAt = performance.now();
     const found = readSecrets(prepare, "seals");
-    sealsReadAt = now();
     if (found.length === seals.length) return;
     seals = found;
     sealKeys = toBytes(found);
@@ -37,35 +41,25 @@ export function createSecrets(prepare: Prepare, isThere: (id: string) => boolean
     sessionOf(owner, hint) {
       const own = toSessionId(hintKeys[0] ?? "", owner, hint);
       if (isThere(own)) return own;
-      hintKeys = readSecrets(prepare, "hints");
-      const ids = hintKeys.map((key) => toSessionId(key, owner, hint));
+      const ids = sessionsOf(owner, hint);
       return ids.find(isThere) ?? ids[0] ?? own;
     },
-    sessionsOf(owner, hint) {
-      hintKeys = readSecrets(prepare, "hints");
-      return hintKeys.map((key) => toSessionId(key, owner, hint));
-    },
+    sessionsOf,
     sealKeys() {
-      if (now() - sealsReadAt > renewalMs) renewSeals();
+      if (performance.now() - renewedAt > renewalMs) renew();
       return sealKeys;
     },
-    renew() {
-      hintKeys = readSecrets(prepare, "hints");
-      renewSeals();
-    },
+    renew,
   };
 }
 
-const renewalMs = 1_000;
-
-/** The store's own comes first. */
-export function readSecrets(prepare: Prepare, kind: "hints" | "seals"): readonly string[] {
-  return prepare(readStatement)
-    .all(kind, `${kind};`)
-    .map((row) => String(row["value"]));
+/** The store's own comes first: a name is a kind, and what came with an archive has something behind it. */
+export function readSecrets(prepare: Prepare, kind: string): readonly string[] {
+  const rows = prepare("SELECT value FROM secret WHERE name >= ? AND name < ? ORDER BY name").all(kind, `${kind};`);
+  return rows.map((row) => String(row["value"]));
 }
 
-/** One hash of a secret of fixed length and the name is a quarter of the price of an HMAC; cut off, nothing can be appended to it. */
+/** One hash of a secret of fixed length and the name costs a quarter of an HMAC; cut off, nothing can be appended to it. */
 function toSessionId(key: string, owner: string, hint: string): string {
   return `conv_${hash("sha256", `${key}${owner.length} ${owner}${hint}`).slice(0, 48)}`;
 }

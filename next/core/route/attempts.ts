@@ -2,17 +2,19 @@
 import type { Adapter, Remark, Reply, Tell } from "../adapter.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
-import type { Trace, Turn } from "../turn.ts";
+import type { Turn } from "../turn.ts";
 import type { Breaker } from "./breaker.ts";
 import { type Lane, toOwnName } from "./lane.ts";
 
-/** A lane that turns go to. */
+/** A lane, and where turns go from it. */
 export interface Step {
   readonly lane: Lane;
   /** Its adapter, which takes any turn. */
   readonly adapter: Adapter;
   /** Absent: it is asked whatever happened before. */
   readonly breaker: Breaker | undefined;
+  /** Itself, then its fallbacks, each once. */
+  readonly path: readonly Step[];
 }
 
 /** With the model's name as the caller wrote it. */
@@ -27,12 +29,10 @@ export interface Clock {
   readonly random: () => number;
   /** Rejects with the signal's reason when that aborts. */
   readonly wait: (ms: number, signal: AbortSignal) => Promise<unknown>;
-  /** The context of one attempt, in place of the caller's. */
-  readonly traceOf?: ((turn: Turn, adapter: string) => Trace | undefined) | undefined;
 }
 
 export async function askLanes(
-  path: readonly Step[],
+  { path }: Step,
   turn: RoutedTurn,
   signal: AbortSignal,
   tell: Tell,
@@ -40,67 +40,53 @@ export async function askLanes(
 ): Promise<Reply> {
   let failure: GatewayError | undefined;
   for (const step of path) {
-    const said = await askLane(step, step === path[0], turn, signal, tell, clock);
+    const said = await askLane(step, step === path[0]);
     if (!(said instanceof GatewayError)) return said;
     // The caller wanted the first, and reads why that one could not answer.
     failure ??= said;
   }
   throw failure;
-}
 
-/** What it says, or why it says nothing; throws what no other lane could mend. */
-async function askLane(
-  step: Step,
-  isFirst: boolean,
-  turn: RoutedTurn,
-  signal: AbortSignal,
-  tell: Tell,
-  clock: Clock,
-): Promise<Reply | GatewayError> {
-  const { lane, breaker } = step;
-  const { name: adapter } = lane;
-  const restMs = breaker?.enter() ?? 0;
-  if (restMs > 0) {
-    tell({ type: "tried", adapter, code: "overloaded" });
-    return resting(adapter, restMs);
-  }
-  const began = clock.now();
-  for (let times = 0; ; times++) {
-    try {
-      const reply = await askOnce(step, turn, signal, tell, clock);
-      breaker?.learn();
-      return reply;
-    } catch (thrown) {
-      const failure = toGatewayError(thrown);
-      const isMendable = !signal.aborted && isLanesFault(failure.code, lane, turn.model, isFirst);
-      if (isMendable) tell({ type: "tried", adapter, code: failure.code });
-      const mayRetry = isMendable && isFirst && times < lane.retries && (breaker?.state() ?? "closed") === "closed";
-      const waitMs = mayRetry ? toWaitMs(failure, times, clock) : Infinity;
-      if (clock.now() - began + waitMs > maxWaitMs) {
-        // Only the last attempt counts: the breaker counts turns.
-        breaker?.learn(signal.aborted ? "client_closed" : failure.code);
-        if (isMendable) return failure;
-        throw signal.aborted ? thrown : failure;
+  /** What it says, or why it says nothing; throws what no other lane could mend. */
+  async function askLane(step: Step, isFirst: boolean): Promise<Reply | GatewayError> {
+    const { lane, breaker } = step;
+    const { name: adapter } = lane;
+    const restMs = breaker?.enter() ?? 0;
+    if (restMs > 0) {
+      tell({ type: "tried", adapter, code: "overloaded" });
+      return resting(adapter, restMs);
+    }
+    const began = clock.now();
+    for (let times = 0; ; times++) {
+      try {
+        const reply = await askOnce(step, turn, signal, tell);
+        breaker?.learn();
+        return reply;
+      } catch (thrown) {
+        const failure = toGatewayError(thrown);
+        const isMendable = !signal.aborted && isLanesFault(failure.code, lane, turn.model, isFirst);
+        if (isMendable) tell({ type: "tried", adapter, code: failure.code });
+        const mayRetry = isMendable && isFirst && times < lane.retries && (breaker?.state() ?? "closed") === "closed";
+        const waitMs = mayRetry ? toWaitMs(failure, times, clock.random) : Infinity;
+        if (clock.now() - began + waitMs > maxWaitMs) {
+          // Only the last attempt counts: the breaker counts turns.
+          breaker?.learn(signal.aborted ? "client_closed" : failure.code);
+          if (isMendable) return failure;
+          throw thrown;
+        }
+        await clock.wait(waitMs, signal);
       }
-      await clock.wait(waitMs, signal);
     }
   }
 }
 
-async function askOnce(
-  { lane, adapter }: Step,
-  turn: RoutedTurn,
-  signal: AbortSignal,
-  tell: Tell,
-  { traceOf }: Clock,
-): Promise<Reply> {
+async function askOnce({ lane, adapter }: Step, turn: RoutedTurn, signal: AbortSignal, tell: Tell): Promise<Reply> {
   signal.throwIfAborted();
-  const { id, settings, stream } = turn;
+  const { id, trace, settings, stream } = turn;
   const model = toOwnName(lane, turn.model);
   const contextWindow = lane.contextWindow ?? lane.adapter.contextWindow?.(model);
   const items = contextWindow === undefined ? turn.items : (turn.fit?.(contextWindow) ?? turn.items);
   tell({ type: "asked", adapter: lane.name, model });
-  const trace = traceOf?.(turn, lane.name) ?? turn.trace;
   // What an adapter cannot accept is only worth telling if it answers.
   const remarks: Remark[] = [];
   const asked = { id, trace, model, items, settings, stream };
@@ -113,7 +99,7 @@ const backOffMs = 200;
 /** No attempt begins later than this after the first: then the caller, told how long to wait, decides. */
 const maxWaitMs = 1_000;
 
-function toWaitMs({ code, isLasting, retryAfterSeconds = 0 }: GatewayError, times: number, { random }: Clock): number {
+function toWaitMs({ code, isLasting, retryAfterSeconds = 0 }: GatewayError, times: number, random: () => number) {
   if (isLasting || !passingFaults.has(code)) return Infinity;
   // Half random, so that turns that failed together do not come back together.
   return Math.max(backOffMs * 2 ** times * (0.5 + random() / 2), retryAfterSeconds * 1_000);
@@ -122,7 +108,7 @@ function toWaitMs({ code, isLasting, retryAfterSeconds = 0 }: GatewayError, time
 /** They may pass in a moment. After a timeout the caller has waited long enough. */
 const passingFaults: ReadonlySet<ErrorCode> = new Set(["adapter_error", "adapter_rate_limit", "overloaded"]);
 
-/** Faults of one lane that another need not share: also a wrong key, garbage instead of an answer, a bug. */
+/** Another lane need not share them: also a wrong key, garbage instead of an answer, a bug. */
 const lanesFaults: ReadonlySet<ErrorCode> = new Set([
   ...passingFaults,
   "adapter_timeout",

@@ -17,46 +17,45 @@ const openMs = 10_000;
 export function createBreaker(now: () => number): Breaker {
   let failures = 0;
   let opensUntil = 0;
+  let isTried = false;
 
   function restMs(): number {
     const rest = failures < maxFailures ? 0 : opensUntil - now();
     // A clock that was set back does not prolong it.
-    return rest > 0 && rest <= openMs ? rest : 0;
+    return rest > openMs ? 0 : Math.max(0, rest);
   }
 
   return {
     enter() {
       const rest = restMs();
-      // It may think for long before its first word: then another turn tries.
-      if (rest === 0 && failures >= maxFailures) opensUntil = now() + openMs;
+      // Whoever tries may think for long before its first word: then another may try as well.
+      if (rest === 0 && failures >= maxFailures) [isTried, opensUntil] = [true, now() + openMs];
       return rest;
     },
     learn(failure) {
-      if (failure === undefined || !(isDown.has(failure) || saysNothing.has(failure))) {
-        failures = 0;
-      } else if (isDown.has(failure)) {
-        failures += 1;
-        opensUntil = now() + openMs;
-      } else {
-        opensUntil = 0;
-      }
+      if (failure === undefined || saysItIsUp.has(failure)) failures = 0;
+      if (failure === undefined || !saysItIsDown.has(failure)) return;
+      failures += 1;
+      [isTried, opensUntil] = [false, now() + openMs];
     },
     state() {
       if (failures < maxFailures) return "closed";
-      return restMs() > 0 ? "open" : "half-open";
+      return restMs() > 0 && !isTried ? "open" : "half-open";
     },
   };
 }
 
-/** Whoever refuses, limits or does not know something is up. */
-const isDown: ReadonlySet<ErrorCode> = new Set(["adapter_error", "adapter_protocol", "adapter_timeout", "overloaded"]);
+const saysItIsDown: ReadonlySet<ErrorCode> = new Set([
+  "adapter_error",
+  "adapter_protocol",
+  "adapter_timeout",
+  "overloaded",
+]);
 
-/** Failures of callers and of ours. */
-const saysNothing: ReadonlySet<ErrorCode> = new Set([
-  "client_closed",
-  "cancelled",
-  "context_length_exceeded",
-  "internal_error",
-  "invalid_value",
-  "unsupported_parameter",
+/** Others are failures of callers and of ours, which say nothing. */
+const saysItIsUp: ReadonlySet<ErrorCode> = new Set([
+  "adapter_refused",
+  "adapter_bad_request",
+  "adapter_not_found",
+  "adapter_rate_limit",
 ]);

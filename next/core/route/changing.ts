@@ -16,9 +16,9 @@ export function createChangingRoute(first: Route): ChangingRoute {
     speaks: first.speaks,
     async open(turn, signal, tell) {
       const { route, enter } = current;
-      const leave = enter(signal);
+      const leave = enter();
       try {
-        return toldOfEnd(await route.open(turn, signal, tell), leave);
+        return telling(await route.open(turn, signal, tell), leave);
       } catch (thrown) {
         leave();
         throw thrown;
@@ -41,7 +41,8 @@ export function createChangingRoute(first: Route): ChangingRoute {
   };
 }
 
-function toldOfEnd(reply: Reply, leave: () => void): Reply {
+/** Tells when a reply ends, however it does. */
+function telling(reply: Reply, leave: () => void): Reply {
   const look = (batch: Awaited<ReturnType<Reply["next"]>>) => {
     if (batch === undefined) leave();
     return batch;
@@ -50,35 +51,32 @@ function toldOfEnd(reply: Reply, leave: () => void): Reply {
     leave();
     throw thrown;
   };
-  return { first: reply.first, next: () => reply.next().then(look, fail) };
+  return {
+    first: reply.first,
+    next: () => reply.next().then(look, fail),
+    close() {
+      reply.close?.();
+      leave();
+    },
+  };
 }
 
 /** A route, and how many turns are on it. */
 function createUsedRoute(route: Route) {
   let turns = 0;
-  let isLeft = false;
-  const { promise: empty, resolve } = Promise.withResolvers<void>();
-
+  let onEmpty: (() => void) | undefined;
   return {
     route,
-    /** What it returns is called at the turn's end, and may be called again. A turn whose caller left is over. */
-    enter(signal: AbortSignal): () => void {
+    /** What it returns may be called again. */
+    enter(): () => void {
       let isOn = true;
-      const leave = (): void => {
-        signal.removeEventListener("abort", leave);
+      turns += 1;
+      return () => {
         if (isOn) turns -= 1;
         isOn = false;
-        if (isLeft && turns === 0) resolve();
+        if (turns === 0) onEmpty?.();
       };
-      signal.addEventListener("abort", leave);
-      turns += 1;
-      return leave;
     },
-    /** For one that no turn enters any more. */
-    whenEmpty(): Promise<void> {
-      isLeft = true;
-      if (turns === 0) resolve();
-      return empty;
-    },
+    whenEmpty: () => new Promise<void>((resolve) => (turns === 0 ? resolve() : (onEmpty = resolve))),
   };
 }

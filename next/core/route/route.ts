@@ -23,18 +23,17 @@ export interface RouteParts extends Clock {
 
 export function createRoute(parts: RouteParts): Route {
   const { lanes, now } = parts;
-  const paths = createPaths(lanes, now);
-  const pick = createPicker(parts, paths);
+  const steps = createSteps(lanes, now);
+  const pick = createPicker(parts, steps);
   return {
     speaks: ["chat", "responses"],
     open: (turn, signal, tell) => askLanes(pick(turn.model), turn, signal, tell, parts),
     async countTokens(turn, signal) {
-      const { lane } = firstOf(pick(turn.model));
+      const { lane } = pick(turn.model);
       return lane.adapter.countTokens?.({ ...turn, model: toOwnName(lane, turn.model) }, signal);
     },
-    models: () => listModels(parts, (model) => firstOf(pick(model)).lane),
-    states: () =>
-      Array.from(paths, ([name, path]) => ({ name, state: firstOf(path).breaker?.state() ?? ("closed" as const) })),
+    models: () => listModels(parts, (model) => pick(model).lane),
+    states: () => Array.from(steps, ([name, { breaker }]) => ({ name, state: breaker?.state() ?? "closed" })),
     async close() {
       const closing = await Promise.allSettled(lanes.map(async ({ adapter }) => adapter.close?.()));
       for (const closed of closing) if (closed.status === "rejected") throw closed.reason;
@@ -42,44 +41,37 @@ export function createRoute(parts: RouteParts): Route {
   };
 }
 
-type Path = readonly [Step, ...Step[]];
-const firstOf = ([first]: Path): Step => first;
+type Steps = ReadonlyMap<string, Step>;
 
-/** By name, each lane and then its fallbacks; theirs do not count. */
-function createPaths(lanes: readonly Lane[], now: () => number): ReadonlyMap<string, Path> {
-  const steps = new Map<string, Step>();
-  for (const lane of lanes)
-    steps.set(lane.name, {
-      lane,
-      adapter: fitTo(lane.adapter),
-      breaker: lane.hasBreaker ? createBreaker(now) : undefined,
-    });
-  const paths = new Map<string, Path>();
-  for (const [name, step] of steps) {
-    const others = new Set(step.lane.fallback.filter((other) => other !== name));
-    paths.set(name, [step, ...Array.from(others, (other) => known(steps.get(other), other))]);
+function createSteps(lanes: readonly Lane[], now: () => number): Steps {
+  const steps = new Map<string, Step & { readonly path: Step[] }>();
+  for (const lane of lanes) {
+    const breaker = lane.hasBreaker ? createBreaker(now) : undefined;
+    steps.set(lane.name, { lane, adapter: fitTo(lane.adapter), breaker, path: [] });
   }
-  return paths;
+  for (const { lane, path } of steps.values())
+    for (const name of new Set([lane.name, ...lane.fallback])) path.push(stepOf(steps, name));
+  return steps;
 }
 
-function known<Value>(found: Value | undefined, name: string): Value {
-  if (found === undefined) throw new Error(`There is no adapter '${name}'.`);
-  return found;
+function stepOf(steps: Steps, name: string): Step {
+  const step = steps.get(name);
+  if (step === undefined) throw new Error(`There is no adapter '${name}'.`);
+  return step;
 }
 
 /** The operator's table decides, then the lane that has the name, then the default. */
-function createPicker({ defaultLane, byModel }: RouteParts, paths: ReadonlyMap<string, Path>): (model: string) => Path {
-  const usual = known(paths.get(defaultLane), defaultLane);
-  const chosen = new Map(Object.entries(byModel).map(([model, name]) => [model, known(paths.get(name), name)]));
+function createPicker({ defaultLane, byModel }: RouteParts, steps: Steps): (model: string) => Step {
+  const usual = stepOf(steps, defaultLane);
+  const chosen = new Map(Object.entries(byModel).map(([model, name]) => [model, stepOf(steps, name)]));
   const prefixes = [...chosen]
-    .flatMap(([model, path]) => (isWholeName(model) ? [] : [{ prefix: model.slice(0, -1), path }]))
+    .flatMap(([model, step]) => (isWholeName(model) ? [] : { prefix: model.slice(0, -1), step }))
     .toSorted((one, other) => other.prefix.length - one.prefix.length);
-  const offered = new Map<string, Path>();
-  for (const path of [usual, ...paths.values()]) {
-    for (const model of namesOf(firstOf(path).lane)) if (!offered.has(model)) offered.set(model, path);
-  }
+  const offered = new Map<string, Step>();
+  for (const step of [usual, ...steps.values()])
+    for (const model of namesOf(step.lane)) if (!offered.has(model)) offered.set(model, step);
   return (model) =>
-    chosen.get(model) ?? prefixes.find(({ prefix }) => model.startsWith(prefix))?.path ?? offered.get(model) ?? usual;
+    chosen.get(model) ?? prefixes.find(({ prefix }) => model.startsWith(prefix))?.step ?? offered.get(model) ?? usual;
 }
 
 const isWholeName = (model: string): boolean => !model.endsWith("*");

@@ -6,7 +6,7 @@ import type { Finish, Usage } from "../../core/turn.ts";
 import { isObject, readExtra } from "../fields.ts";
 import { countAt, listAt, objectAt, parseSaid, type Said, textAt } from "../json.ts";
 import { errorIn, upstreamError } from "../upstream-error.ts";
-import type { Habits, Reader } from "../wire.ts";
+import type { Habits } from "../wire.ts";
 import { knownOfItem, readItem, readOther } from "./items.ts";
 import { markSource, noSeal } from "./seal.ts";
 
@@ -14,12 +14,8 @@ import { markSource, noSeal } from "./seal.ts";
 export function readReply(text: string, habits: Habits): readonly Delta[] {
   const response = parseSaid(text);
   const deltas: Delta[] = [];
-  createReader(habits).accept({ type: endOf(response), response }, deltas);
+  createReader(habits).readEvent({ type: endOf(response), response }, deltas);
   return deltas;
-}
-
-interface EventReader extends Reader {
-  accept(event: Said, deltas: Delta[]): void;
 }
 
 /** The texts of an item are known by their kind and their number in it. */
@@ -33,7 +29,7 @@ interface Heard {
   isEnded?: boolean;
 }
 
-export function createReader({ source }: Habits): EventReader {
+export function createReader({ source }: Habits) {
   /** By their index in the output. */
   const items: Heard[] = [];
   const itemAt = (index: number): Heard => (items[index] ??= { texts: new Map() });
@@ -148,13 +144,15 @@ export function createReader({ source }: Habits): EventReader {
     }
   }
 
+  function read(event: Said, deltas: Delta[]): void {
+    told = deltas;
+    accept(event);
+  }
+
   return {
-    accept(event, deltas) {
-      told = deltas;
-      accept(event);
-    },
-    read(data, deltas) {
-      if (!isFinished && data !== "[DONE]") this.accept(parseSaid(data), deltas);
+    readEvent: read,
+    read(data: string, deltas: Delta[]): void {
+      if (!isFinished && data !== "[DONE]") read(parseSaid(data), deltas);
     },
     get isFinished() {
       return isFinished;

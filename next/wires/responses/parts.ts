@@ -19,6 +19,7 @@ export interface OpenText {
   add(delta: ItemDelta): string;
   annotate(annotation: Annotation): string;
   close(): string;
+  whole(): string;
 }
 
 export type TextKind = keyof typeof kinds;
@@ -75,6 +76,7 @@ export function openText(say: Say, kind: TextKind, number: number, item: string,
     close: () =>
       say.event(`${type}.done`, `${place},"${form.said}":${JSON.stringify(whole)}${listLogprobs(logprobs)}${last}`) +
       sayPart("done"),
+    whole: () => whole,
   };
 }
 

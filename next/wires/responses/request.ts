@@ -22,18 +22,13 @@ import {
   toFields,
   wrongType,
 } from "../fields.ts";
-import type { Circumstances, Seal } from "../wire.ts";
+import type { Circumstances, Request, Seal } from "../wire.ts";
 import { toEcho, writeEcho } from "./object.ts";
 import { readItems } from "./items.ts";
 import { readToolChoice, readTools } from "./tools.ts";
 import { createVoice, type ResponsesVoice } from "./voice.ts";
 
-export interface ResponsesRequest {
-  readonly ask: Ask;
-  readonly voice: ResponsesVoice;
-}
-
-export function readRequest(body: unknown, { seal }: Circumstances): ResponsesRequest {
+export function readRequest(body: unknown, { seal }: Circumstances): Request & { readonly voice: ResponsesVoice } {
   const fields = readBody(body);
   const model = requireName(fields, "model");
   const previous = readString(fields, "previous_response_id");
@@ -148,11 +143,9 @@ function readFormat(text: Fields): Format | undefined {
   }
 }
 
-const ours = "input model stream user instructions previous_response_id conversation store background";
-
 const ownWords: OwnWords = {
   dialect: "responses",
-  ours: new Set(ours.split(" ")),
+  ours: new Set("input model stream user instructions previous_response_id conversation store background".split(" ")),
   demands: [
     {
       param: "prompt",

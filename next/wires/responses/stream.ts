@@ -23,8 +23,9 @@ export function createSpeaker(
   const output: string[] = [];
   /** Where the open item stands. */
   let place = "";
-  let open: OpenText | undefined;
-  /** The open item is reasoning that is told as its own summary: the first word decides, as nobody waits for the rest. */
+  /** Its open texts, for raw reasoning may go on behind a section of its summary. */
+  let open: { content?: OpenText | undefined; summary?: OpenText } = {};
+  /** It is reasoning that is told as one section of a summary: the first word decides, as nobody waits for the rest. */
   let isSummarised: boolean | undefined;
   let brokenOff: ItemEnd | undefined;
   let count = 0;
@@ -43,7 +44,7 @@ export function createSpeaker(
   function beginItem(item: Item): string {
     const at = `"output_index":${output.length}`;
     place = `"item_id":${JSON.stringify(shownIdOf(item))},${at}`;
-    open = item.type === "tool-call" ? openInput(say, item, place) : undefined;
+    open = item.type === "tool-call" ? { content: openInput(say, item, place) } : {};
     isSummarised = echo.asked.summarises ? undefined : false;
     return say.event("response.output_item.added", `"item":${showItem(item, "in_progress", sealing)},${at}`);
   }
@@ -54,34 +55,34 @@ export function createSpeaker(
       case "extra": // The whole call has it.
         return "";
       case "arguments":
-        return open?.add(delta) ?? "";
+        return open.content?.add(delta) ?? "";
       case "annotation":
-        return annotation === undefined ? "" : (open?.annotate(annotation) ?? "");
+        return annotation === undefined ? "" : (open.content?.annotate(annotation) ?? "");
       default:
         isSummarised ??= kind === "reasoning";
-        if (!isSummarised) return addText(kind, part, delta);
-        return addText("summary", kind === "reasoning" ? 0 : part + 1, delta);
+        return isSummarised ? addText("summary", 0, delta) : addText(kind, part, delta);
     }
   }
 
   function addText(kind: TextKind, part: number, delta: ItemDelta): string {
-    if (open?.kind === kind && open.number === part) return open.add(delta);
-    const closed = open?.close() ?? "";
-    open = openText(say, kind, part, place);
-    return closed + open.begin() + open.add(delta);
+    const side = kind === "summary" ? "summary" : "content";
+    const before = open[side];
+    if (before?.kind === kind && before.number === part) return before.add(delta);
+    const text = (open[side] = openText(say, kind, part, place));
+    return (before?.close() ?? "") + text.begin() + text.add(delta);
   }
 
   function endItem(end: ItemEnd): string {
-    const said = open?.close() ?? "";
+    const said = (open.summary?.close() ?? "") + (open.content?.close() ?? "");
     const at = output.length;
     return said + say.event("response.output_item.done", `"item":${keepItem(end)},"output_index":${at}`);
   }
 
   function keepItem({ item, whole }: ItemEnd): string {
-    const sections = isSummarised === true && item.type === "reasoning" ? [item.text, ...item.summary] : undefined;
-    const shown = showItem(item, whole ? "completed" : "incomplete", sealing, sections);
+    const section = isSummarised === true ? open.summary?.whole() : undefined;
+    const status = whole ? "completed" : "incomplete";
+    const shown = showItem(item, status, sealing, section === undefined ? undefined : [section]);
     output.push(shown);
-    open = undefined;
     return shown;
   }
 
