@@ -1,96 +1,136 @@
 /** The composition root: it makes every part of a gateway from a configuration, and closes them in reverse order. */
 import { hash } from "node:crypto";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Adapter } from "./core/adapter.ts";
+import type { GivenAdapter } from "./adapters/module/given.ts";
+import { type Config, findFixed, hasListener } from "./config/config.ts";
 import { createGateway, type Gateway } from "./core/gateway.ts";
-import type { Call, Route } from "./http/call.ts";
-import { createModelRoutes } from "./http/models.ts";
-import { createServer } from "./http/server.ts";
-import type { HttpSettings } from "./http/settings.ts";
-import { createStreams } from "./http/stream.ts";
-import { createTurnHandler } from "./http/turn.ts";
+import { createChangingRoute } from "./core/route/changing.ts";
+import { createDoor } from "./http/door.ts";
 import { createKeys } from "./ids.ts";
+import { openRoute } from "./lanes.ts";
+import { createLog, createObserver, guardLog, type Log } from "./observe/index.ts";
 import { createSeal } from "./seal.ts";
 import { openSqlite } from "./store/sqlite.ts";
-import { front as chat } from "./wires/chat/index.ts";
-import { front as responses } from "./wires/responses/index.ts";
 
-export interface Config {
-  readonly http: HttpSettings;
-  readonly storeFile: string;
-}
-
-export interface Log {
-  info(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
+/** What an embedding program may pass in. */
 export interface Surroundings {
-  readonly adapter: Adapter;
-  readonly log: Log;
-  readonly now: () => number;
+  /** Gets every line, whatever `gateway.log.level` is; by default JSON lines on standard error. */
+  readonly log?: Log | undefined;
+  /** Its own adapters, by the names that the settings use. */
+  readonly adapters?: Readonly<Record<string, GivenAdapter>> | undefined;
+  /** The time; by default the platform's clock. */
+  readonly now?: (() => Date) | undefined;
 }
 
-export interface Composed {
+export interface Portico {
   /** Where it listens; undefined if both endpoints are off. */
   readonly address: string | undefined;
+  /** For channels other than HTTP: turns in the same sessions. */
   readonly gateway: Gateway;
+  readonly log: Log;
+  models(): Promise<readonly string[]>;
+  /** New requests see all of it, running ones end as they began. Throws, and changes nothing, if it cannot be. */
+  reload(config: Config): Promise<void>;
+  /** Stops accepting, lets running turns end, then closes everything. */
   close(): Promise<void>;
 }
 
-export async function startPortico(config: Config, { adapter, log, now }: Surroundings): Promise<Composed> {
-  mkdirSync(dirname(config.storeFile), { recursive: true, mode: 0o700 });
-  const store = await openSqlite(config.storeFile);
-  const newKey = createKeys(now);
-  const { http } = config;
-  const gateway = createGateway({
-    store,
-    adapter,
-    now,
-    newKey,
-    hash: (text) => hash("sha1", text, "base64url"),
-    maxWaiting: () => http.limits.maxQueuedPerThread,
-    report: (error, key) => log.error({ err: error, turn: key }, "turn failed"),
-  });
-  const streams = createStreams(() => ({
-    heartbeatMs: http.limits.heartbeatMs,
-    stalledMs: http.limits.stalledClientTimeoutMs,
-  }));
-  const parts = { gateway, streams, sealOf: createSeal(store.sealKey), now };
-  const routes: readonly Route[] = [
-    { method: "POST", path: "/v1/chat/completions", doors: ["chat"], handle: createTurnHandler(chat, parts) },
-    { method: "POST", path: "/v1/responses", doors: ["responses"], handle: createTurnHandler(responses, parts) },
-    ...createModelRoutes(async () => (await adapter.models?.()) ?? []),
-    { method: "GET", path: "/healthz", doors: [], handle: () => ({ body: { status: "ok" } }) },
-  ];
-  const ended = ({ id, request, record, response }: Call): void => {
-    if (record.bug !== undefined) log.error({ err: record.bug, requestId: id }, "request failed");
-    const { method, url } = request;
-    log.info({ requestId: id, method, path: url, status: response.statusCode, owner: record.owner }, "request");
-  };
-  const server = createServer(http, {
-    routes,
-    now,
-    newId: () => `req_${newKey()}`,
-    ended,
-    refused: (error, id, address) => log.info({ requestId: id, code: error.code, address }, "refused"),
-  });
-  const isOpen = http.endpoints.chat || http.endpoints.responses;
-  const address = isOpen ? await server.listen({ host: http.bind, port: http.port }) : undefined;
-  return {
-    address,
-    gateway,
-    async close() {
-      if (isOpen) {
-        const drained = server.drain();
-        const overdue = setTimeout(() => server.cut(), http.limits.drainTimeoutMs);
-        await drained;
-        clearTimeout(overdue);
+const pruneEveryMs = 3_600_000;
+const sweepEveryMs = 60_000;
+
+export async function startPortico(first: Config, surroundings: Surroundings = {}): Promise<Portico> {
+  const { adapters: given = {}, now: clock = () => new Date() } = surroundings;
+  const now = (): number => clock().getTime();
+  const closers: (() => Promise<void> | void)[] = [];
+  let config = first;
+  try {
+    const log = surroundings.log === undefined ? await createLog(config.logLevel) : guardLog(surroundings.log);
+    closers.push(() => log.close());
+    const observer = await createObserver({ log, now, version: readVersion() });
+
+    mkdirSync(dirname(config.storeFile), { recursive: true, mode: 0o700 });
+    const stop = (message: string): void => {
+      log.error({}, message);
+      process.exitCode = 1;
+      void close();
+    };
+    const bare = await openSqlite(config.storeFile, { onFatal: stop });
+    const store = observer.watchStore(bare);
+    closers.push(() => bare.close());
+
+    const lanes = { given, now, watch: observer.watchAdapter };
+    const route = createChangingRoute(await openRoute(config, lanes));
+    closers.push(() => route.close());
+
+    const newKey = createKeys(now);
+    const gateway = createGateway({
+      store,
+      adapter: route,
+      now,
+      newKey,
+      hash: (text) => hash("sha1", text, "base64url"),
+      maxWaiting: () => config.http.limits.maxQueuedPerThread,
+      keyMs: () => config.sessions.idempotencyTtlMs ?? Infinity,
+      maxBackground: () => config.sessions.maxBackgroundTurns,
+      report: observer.report,
+    });
+    closers.push(() => gateway.close());
+    const timers = [setInterval(gateway.sweep, sweepEveryMs), setInterval(prune, pruneEveryMs)];
+    for (const timer of timers) timer.unref();
+    closers.push(() => {
+      for (const timer of timers) clearInterval(timer);
+    });
+
+    const door = hasListener(config.http)
+      ? createDoor(config.http, { gateway, route, sealOf: createSeal(bare.sealKeys), now, newKey, log })
+      : undefined;
+    if (door !== undefined) closers.push(() => door.close());
+    const address = await door?.listen();
+
+    async function prune(): Promise<unknown> {
+      const { ttlMs = Infinity, maxTurnsPerThread, maxSessionsPerOwner } = config.sessions;
+      return bare.prune({ idleBefore: now() - ttlMs, maxTurnsPerThread, maxSessionsPerOwner }, now());
+    }
+
+    return {
+      address,
+      gateway,
+      log,
+      models: () => route.models(),
+      async reload(next) {
+        const fixed = findFixed(config, next);
+        if (fixed.length > 0) throw new Error(`Only a restart can change ${fixed.join(", ")}.`);
+        const other = await openRoute(next, lanes);
+        // Nothing is awaited from here on, so that no request sees half of it.
+        config = next;
+        route.change(other).catch((err: unknown) => log.error({ err }, "The adapters before could not be closed."));
+        door?.change(next.http);
+        log.setLevel(next.logLevel);
+      },
+      close,
+    };
+  } catch (thrown) {
+    // A failure to close must not hide why it could not be opened.
+    await close().catch(() => {});
+    throw thrown;
+  }
+
+  /** Newest first; a failure must not leave the rest open, least of all the store. */
+  async function close(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const end of closers.splice(0).toReversed()) {
+      try {
+        await end();
+      } catch (thrown) {
+        failures.push(thrown);
       }
-      streams.close();
-      await adapter.close?.();
-      await store.close();
-    },
-  };
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+}
+
+function readVersion(): string {
+  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  return String(version);
 }

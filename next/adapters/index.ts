@@ -1,5 +1,5 @@
 /** The table of adapters by the `type` in a configuration; their code is loaded only when it is needed. A new kind is a folder and its line here. */
-import type { Knowing } from "../core/route/lane.ts";
+import type { Counting } from "../core/route/lane.ts";
 
 export interface Surroundings {
   readonly environment: NodeJS.ProcessEnv;
@@ -8,7 +8,7 @@ export interface Surroundings {
 }
 
 // The settings of each kind have been checked, and are complete.
-type Create = (settings: never, environment: NodeJS.ProcessEnv, folder: string) => Knowing;
+type Create = (settings: never, environment: NodeJS.ProcessEnv, folder: string) => Counting;
 
 const kinds: Readonly<Record<string, () => Promise<Create>>> = {
   openai: async () => (await import("./openai/index.ts")).createOpenai,
@@ -19,7 +19,7 @@ const kinds: Readonly<Record<string, () => Promise<Create>>> = {
 };
 
 /** `settings`: the keys of its type and the common ones, as in the file. Throws what is wrong, in words for the operator. */
-export async function createAdapter(type: string, settings: object, around: Surroundings): Promise<Knowing> {
+export async function createAdapter(type: string, settings: object, around: Surroundings): Promise<Counting> {
   const load = Object.hasOwn(kinds, type) ? kinds[type] : undefined;
   if (load === undefined) throw new Error(`There is no adapter of the type '${type}'.`);
   const create = await load();

@@ -6,6 +6,7 @@ import { isObject } from "../wires/fields.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type Test = (value: unknown) => boolean;
+type Tests = Readonly<Record<string, Test>>;
 
 /** A null field counts as absent, and an absent detail of usage as none. */
 export function checkBatch(batch: unknown): readonly Delta[] {
@@ -38,7 +39,7 @@ function toDelta(found: unknown): Delta {
   // Read by their names: the object may be a library's, which inherits them.
   const { inputTokens, cachedTokens, cacheWriteTokens, outputTokens, reasoningTokens } = delta["usage"];
   const counted = { inputTokens, cachedTokens: cachedTokens ?? 0, outputTokens, reasoningTokens: reasoningTokens ?? 0 };
-  return { ...delta, usage: { ...counted, cacheWriteTokens: cacheWriteTokens ?? undefined } } as Delta;
+  return { type: "usage", usage: { ...counted, cacheWriteTokens: cacheWriteTokens ?? undefined } } as Delta;
 }
 
 function withoutNull(fields: Fields): Fields {
@@ -46,9 +47,12 @@ function withoutNull(fields: Fields): Fields {
 }
 
 function isDelta(value: unknown): value is Fields {
-  if (!isObject(value) || typeof value["type"] !== "string" || !Object.hasOwn(fieldsOf, value["type"])) return false;
-  const tests: Readonly<Record<string, Test>> = fieldsOf[value["type"] as Delta["type"]];
-  for (const key in tests) if (tests[key]?.(value[key]) !== true) return false;
+  const tests = isObject(value) ? deltas.get(value["type"]) : undefined;
+  return tests !== undefined && fits(tests, value as Fields);
+}
+
+function fits(tests: Tests, fields: Fields): boolean {
+  for (const key in tests) if (tests[key]?.(fields[key]) !== true) return false;
   return true;
 }
 
@@ -62,58 +66,56 @@ const maybe =
   (test: Test): Test =>
   (value) =>
     value === undefined || value === null || test(value);
+const shaped =
+  (tests: Tests): Test =>
+  (value) =>
+    isObject(value) && fits(tests, value);
 
 /** Whether JSON, in which it is stored and sent, can hold it: no cycle, no BigInt. */
 const isWritable: Test = (value) => {
   try {
-    return typeof JSON.stringify(value) === "string";
+    return typeof value === "object" && value !== null && typeof JSON.stringify(value) === "string";
   } catch {
     return false;
   }
 };
 
-const isExtra: Test = (value) =>
-  isObject(value) &&
-  oneOf("chat", "responses")(value["dialect"]) &&
-  isObject(value["fields"]) &&
-  isWritable(value["fields"]);
-const isAnnotation: Test = (value) =>
-  isObject(value) && isText(value["type"]) && isObject(value["fields"]) && isWritable(value["fields"]);
-const isExchange: Test = (value) => isObject(value) && oneOf("model", "tools")(value["side"]) && isText(value["id"]);
-const isUsage: Test = (value) =>
-  isObject(value) &&
-  isCount(value["inputTokens"]) &&
-  isCount(value["outputTokens"]) &&
-  ["cachedTokens", "cacheWriteTokens", "reasoningTokens"].every((key) => maybe(isCount)(value[key]));
-const isNotes: Test = (value) =>
-  isObject(value) &&
-  maybe(isText)(value["fingerprint"]) &&
-  maybe(isText)(value["serviceTier"]) &&
-  maybe(isExtra)(value["extra"]);
+const extra = shaped({ dialect: oneOf("chat", "responses"), fields: isWritable });
+const usage = shaped({
+  inputTokens: isCount,
+  outputTokens: isCount,
+  cachedTokens: maybe(isCount),
+  cacheWriteTokens: maybe(isCount),
+  reasoningTokens: maybe(isCount),
+});
+const call = {
+  index: isNumber,
+  name: (value: unknown) => isText(value) && value !== "",
+  callId: maybe(isText),
+  group: maybe(isText),
+  kind: maybe(oneOf("function", "custom", "search")),
+  extra: maybe(extra),
+};
 
 /** What the core relies on in each. */
-const fieldsOf: Readonly<Record<Delta["type"], Readonly<Record<string, Test>>>> = {
-  text: { text: isText, logprobs: maybe((value) => Array.isArray(value) && isWritable(value)), extra: maybe(isExtra) },
-  refusal: { text: isText, extra: maybe(isExtra) },
-  reasoning: { text: isText, summary: maybe(isCount) },
-  annotation: { annotation: isAnnotation },
-  "message-end": { extra: maybe(isExtra) },
-  "reasoning-seal": { encrypted: isText },
-  "reasoning-extra": { extra: isExtra },
-  "message-extra": { extra: isExtra },
-  "tool-call": {
-    index: isNumber,
-    name: (value) => isText(value) && value !== "",
-    callId: maybe(isText),
-    group: maybe(isText),
-    kind: maybe(oneOf("function", "custom", "search")),
-    extra: maybe(isExtra),
-  },
-  "tool-extra": { index: isNumber, extra: isExtra },
-  "tool-arguments": { index: isNumber, text: isText },
-  compaction: { summary: isText },
-  other: { extra: isExtra, exchange: maybe(isExchange) },
-  usage: { usage: isUsage },
-  notes: { notes: isNotes },
-  finish: { reason: oneOf("stop", "length", "content-filter", "tool-calls") },
-};
+const deltas: ReadonlyMap<unknown, Tests> = new Map<Delta["type"], Tests>([
+  [
+    "text",
+    { text: isText, logprobs: maybe((value) => Array.isArray(value) && isWritable(value)), extra: maybe(extra) },
+  ],
+  ["refusal", { text: isText, extra: maybe(extra) }],
+  ["reasoning", { text: isText, summary: maybe(isCount) }],
+  ["annotation", { annotation: shaped({ type: isText, fields: isWritable }) }],
+  ["message-end", { extra: maybe(extra) }],
+  ["reasoning-seal", { encrypted: isText }],
+  ["reasoning-extra", { extra }],
+  ["message-extra", { extra }],
+  ["tool-call", call],
+  ["tool-extra", { index: isNumber, extra }],
+  ["tool-arguments", { index: isNumber, text: isText }],
+  ["compaction", { summary: isText }],
+  ["other", { extra, exchange: maybe(shaped({ side: oneOf("model", "tools"), id: isText })) }],
+  ["usage", { usage }],
+  ["notes", { notes: shaped({ fingerprint: maybe(isText), serviceTier: maybe(isText), extra: maybe(extra) }) }],
+  ["finish", { reason: oneOf("stop", "length", "content-filter", "tool-calls") }],
+]);

@@ -1,46 +1,43 @@
 /** Waits for code of others only as long as the caller stays and the limits allow, whether or not it notices an abort. */
 import type { Reply } from "../core/adapter.ts";
-import { GatewayError } from "../core/errors.ts";
+import { callerLeft, GatewayError } from "../core/errors.ts";
 import type { Delta } from "../core/event.ts";
 import type { Turn } from "../core/turn.ts";
 import { createWatch } from "./http/watch.ts";
-
-/** As configured; absent: any time. The last stands instead of the others where an answer is not streamed. */
-export type Timeouts = { readonly [Key in Limit as `${Key}_timeout_ms`]?: number | undefined };
 
 /** What others' code says. */
 export interface Source {
   /** The next batch; undefined: the answer is complete. */
   next(): Promise<readonly Delta[] | undefined>;
-  /** Nobody wants it any more, nor waits for its cleaning up. `late`: it was still wanted, but took too long or failed. */
-  drop(late: boolean): void;
+  /** It is not wanted any more: too late, failed, or (`isLeft`) its caller is gone. Nobody waits for its cleaning up. */
+  drop(isLeft: boolean): void;
 }
 
 type Limit = "first_byte" | "idle" | "total";
 
-/** By limit: what somebody did not do in time. */
-export type Missed = Readonly<Record<Limit, string>>;
+/** As configured; absent: any time. The total is for answers that are not streamed, instead of the others. */
+export type Timeouts = { readonly [Key in Limit as `${Key}_timeout_ms`]?: number | undefined };
 
-/** `start` gets a signal that aborts when the answer is no longer wanted. Resolves with the first word, or throws. */
+/** `start` gets a signal that aborts when it is not wanted any more. Resolves with the first word, or throws. */
 export async function openSource(
+  who: string,
   start: (signal: AbortSignal) => Source,
   { stream }: Turn,
   timeouts: Timeouts,
   caller: AbortSignal,
-  missed: Missed,
 ): Promise<Reply> {
   caller.throwIfAborted();
   const inner = new AbortController();
   const source = start(inner.signal);
-  const watch = createWatch<Limit>((limit, limitMs) => end(toLateness(missed[limit], limit, limitMs)));
+  const watch = createWatch<Limit>((limit, limitMs) => end(toLateness(who, limit, limitMs)));
   let silence: Limit = "first_byte";
   let isOver = false;
   let failure: unknown;
   let giveUp: ((reason: unknown) => void) | undefined;
 
-  const leave = (): void => end(caller.reason);
+  const leave = (): void => end(caller.reason, true);
 
-  function end(reason?: unknown): void {
+  function end(reason?: unknown, isLeft = false): void {
     if (isOver) return;
     isOver = true;
     failure = reason;
@@ -48,7 +45,7 @@ export async function openSource(
     caller.removeEventListener("abort", leave);
     if (reason === undefined) return;
     inner.abort();
-    source.drop(!caller.aborted);
+    source.drop(isLeft);
     giveUp?.(reason);
   }
 
@@ -84,7 +81,7 @@ export async function openSource(
     for (const delta of batch) first.push(delta);
     if (batch.some(isWord)) break;
   }
-  return { first, next };
+  return { first, next, close: () => end(callerLeft(), true) };
 }
 
 /** What is only about the answer may come before it, and the answer still fail. */
@@ -92,7 +89,9 @@ function isWord({ type }: Delta): boolean {
   return type !== "notes" && type !== "usage" && type !== "message-extra" && type !== "finish";
 }
 
-function toLateness(what: string, limit: Limit, limitMs: number): GatewayError {
-  const message = `Timed out: ${what} within ${limitMs} ms (${limit}_timeout_ms).`;
+const missed = { first_byte: "said nothing", idle: "fell silent", total: "did not finish" } as const;
+
+function toLateness(who: string, limit: Limit, limitMs: number): GatewayError {
+  const message = `Timed out: ${who} ${missed[limit]} within ${limitMs} ms (${limit}_timeout_ms).`;
   return new GatewayError("adapter_timeout", message, { wireCode: `adapter_${limit}_timeout` });
 }

@@ -5,7 +5,7 @@ import type { Settings } from "./settings.ts";
 
 export function describeStart(address: string | undefined, settings: Settings): string {
   const { config, warnings, reason, generated } = settings;
-  const { bind, endpoints } = config.http;
+  const { endpoints } = config.http;
   const on = [endpoints.chat && chatPath, endpoints.responses && "/v1/responses"].filter((path) => path !== false);
   const others = Object.keys(config.adapters).filter((name) => name !== config.defaultAdapter);
   const lines = [
@@ -19,16 +19,10 @@ export function describeStart(address: string | undefined, settings: Settings): 
     // Whoever waits for the start waits for this line.
     ["config", config.file ?? `no file, so all is on (\`${nameOf("init")}\` writes one)`],
   ].map(([name = "", text]) => `  ${name.padEnd(9)}  ${text}`);
-  const listens = address === undefined ? "is running" : `listens on ${address}${everywhere[bind] ?? ""}`;
+  const listens = address === undefined ? "is running" : `listens on ${address}`;
   const trial = generated?.client.isNew && address !== undefined ? describeTrial(address, settings) : [];
   return [`Portico ${readVersion()} ${listens}`, ...lines, ...trial].join("\n");
 }
-
-/** A wildcard's address is only one of many. */
-const everywhere: Readonly<Record<string, string>> = {
-  "0.0.0.0": " and every other IPv4 address of this machine",
-  "::": " and every other address of this machine",
-};
 
 const chatPath = "/v1/chat/completions";
 

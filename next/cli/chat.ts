@@ -33,16 +33,16 @@ export const chat: Command = {
   ],
   async run({ options, positionals }) {
     const { session = usualSession } = options;
-    if (!/^[\x21-\x7e][\x20-\x7e]{0,198}$/.test(session))
-      throw new UsageError("The session's name is not ASCII, or too long.");
     const message = positionals[0] === undefined ? undefined : await readMessage(positionals[0]);
     const settings = await readSettings(options);
     const address = await findAddress(options.url, settings);
     const token = readToken(options["token-file"], settings);
     if (token === undefined) throw new CommandError(`There is no token here to send to ${address}: see --token-file.`);
-    const { hints, showsHistory } = settings.config.http;
-    const hint = hints.find((each) => each.type === "header" && each.name === "x-session-id") ?? hints[0];
-    const talk = createTalk({ address, token, session, hint, showsHistory: showsHistory || hint === undefined });
+    const { hints, showsHistory, endpoints } = settings.config.http;
+    const endpoint = endpoints.responses && !endpoints.chat ? "responses" : "chat";
+    const usualHint = { type: "header", name: "x-session-id" } as const;
+    const hint = hints.find((each) => each.type === "header" && each.name === usualHint.name) ?? hints[0] ?? usualHint;
+    const talk = createTalk({ address, endpoint, token, session, hint, showsHistory });
     const configured = options.url === undefined ? settings.exampleModel : undefined;
     const model = options.model ?? configured ?? (await talk.firstModel());
     process.once("SIGTERM", () => process.exit(exitCodes.SIGTERM));
@@ -63,18 +63,14 @@ async function readMessage(given: string): Promise<string> {
 }
 
 async function findAddress(url: string | undefined, { config }: Settings): Promise<string> {
+  if (url !== undefined && !/^(https?:\/\/|unix:\/)./.test(url))
+    throw new UsageError("The option '--url' needs a URL.");
   // As clients have it, too.
-  const named = url?.replace(/\/+$/, "").replace(/\/v1$/, "");
-  if (named?.startsWith("unix:/") || (named !== undefined && URL.canParse(named) && /^https?:/.test(named)))
-    return named;
-  if (named !== undefined)
-    throw new UsageError("The option '--url' needs one like http://127.0.0.1:8600 or unix:/path.");
+  if (url !== undefined) return url.replace(/(\/v1)?\/*$/, "");
   const found = await findGateway(config);
   if (found !== undefined) return found;
-  const where = toAddress(config.http);
-  throw new CommandError(
-    `No gateway with the store ${config.storeFile} answers at ${where}. Start it with \`portico start\`, or name another with --url.`,
-  );
+  const where = `${toAddress(config.http)} with the store ${config.storeFile}`;
+  throw new CommandError(`No gateway answers at ${where}. Start it (\`portico start\`), or name another with --url.`);
 }
 
 function readToken(file: string | undefined, { tokens, generated }: Settings): string | undefined {

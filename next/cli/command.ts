@@ -61,10 +61,8 @@ export function readArguments(name: string, command: Command, args: readonly str
     const { name: option, rawName, value, inlineValue } = token;
     if (option === "help") return undefined;
     const type = Object.hasOwn(known, option) ? known[option]?.type : undefined;
-    if (type === undefined) {
-      const words = Object.keys(known).map((each) => `--${each}`);
-      throw unknownWord("option", rawName, words, `portico ${name} --help`);
-    }
+    const words = Object.keys(known).map((each) => `--${each}`);
+    if (type === undefined) throw unknownWord("option", rawName, words, `portico ${name} --help`);
     if (type === "string") options[option] = requireValue(rawName, value, inlineValue);
     else if (value === undefined) flags.add(option);
     else throw new UsageError(`The option '${rawName}' takes no value.`);

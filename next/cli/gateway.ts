@@ -22,27 +22,21 @@ export async function ask(address: string, { path, body, ...options }: Asked): P
     : request(`${address}${path}`, common);
   asking.end(body);
   const [response] = (await once(asking, "response")) as [IncomingMessage];
+  // What happens later, whoever reads the answer sees.
+  asking.on("error", () => {});
   return response;
 }
 
 /** An absent server is noticed at once; a busy machine may take its time to answer. */
 const probeMs = 1_000;
 
-/** The JSON that a URL returns within a second, if any. */
-export async function readJson(url: string): Promise<unknown> {
+/** The JSON that is there within a second, if any: nobody may be there, or somebody else. */
+export async function probe(address: string, path = ""): Promise<unknown> {
   try {
-    const { origin, pathname } = new URL(url);
-    return await readAnswer(origin, { path: pathname, signal: AbortSignal.timeout(probeMs) });
-  } catch {
-    // Nobody is there, or somebody else.
-    return undefined;
-  }
-}
-
-async function readAnswer(address: string, asked: Asked): Promise<unknown> {
-  const response = await ask(address, asked);
-  if (response.statusCode === 200) return json(response);
-  response.destroy();
+    const response = await ask(address, { path, signal: AbortSignal.timeout(probeMs) });
+    if (response.statusCode === 200) return await json(response);
+    response.destroy();
+  } catch {}
   return undefined;
 }
 
@@ -50,8 +44,7 @@ async function readAnswer(address: string, asked: Asked): Promise<unknown> {
 export async function findGateway({ http, storeFile }: Config): Promise<string | undefined> {
   if (!hasListener(http) || !isHeld(storeFile)) return undefined;
   const address = toAddress(http);
-  const signal = AbortSignal.timeout(probeMs);
-  const health = await readAnswer(address, { path: "/healthz", signal }).catch(() => undefined);
+  const health = await probe(address, "/healthz");
   return JSON.stringify(health) === '{"status":"ok"}' ? address : undefined;
 }
 

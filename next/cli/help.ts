@@ -2,35 +2,25 @@
 import { readFileSync } from "node:fs";
 import type { Command, Group } from "./command.ts";
 
-export function describeCommands(commands: Readonly<Record<string, Command | Group>>): string {
-  return [
-    "Portico, the front door of an AI gateway: chat completions and responses over",
-    "HTTP, with memory.",
-    "",
-    "Usage: portico <command> [options]",
-    "",
-    "Commands:",
-    ...table(Object.entries(commands).map(([name, { summary }]) => [name, summary])),
-    "",
-    "Options:",
-    ...table([
-      ["--help", "Show this, or with a command its help."],
-      ["--version", "Show the version."],
-    ]),
-  ].join("\n");
+type Listed = Readonly<Record<string, Pick<Command | Group, "summary">>>;
+
+export function describeCommands(commands: Listed): string {
+  const options: readonly Row[] = [
+    ["--help", "Show this, or with a command its help."],
+    ["--version", "Show the version."],
+  ];
+  const what = "Portico, the front door of an AI gateway: chat completions and responses over\nHTTP, with memory.";
+  return [...listCommands(what, "portico", commands), "", "Options:", ...table(options)].join("\n");
 }
 
 export function describeGroup(name: string, { summary, commands }: Group): string {
-  return [
-    `portico ${name}: ${summary}`,
-    "",
-    `Usage: portico ${name} <command> [options]`,
-    "",
-    "Commands:",
-    ...table(Object.entries(commands).map(([command, { summary }]) => [command, summary])),
-    "",
-    `See 'portico ${name} <command> --help'.`,
-  ].join("\n");
+  const lines = listCommands(`portico ${name}: ${summary}`, `portico ${name}`, commands);
+  return [...lines, "", `See 'portico ${name} <command> --help'.`].join("\n");
+}
+
+function listCommands(what: string, name: string, commands: Listed): readonly string[] {
+  const rows = Object.entries(commands).map(([command, { summary }]): Row => [command, summary]);
+  return [what, "", `Usage: ${name} <command> [options]`, "", "Commands:", ...table(rows)];
 }
 
 export function describeCommand(name: string, command: Command): string {

@@ -2,7 +2,9 @@
 import type { Config } from "../config/config.ts";
 import { ConfigError, problem, type Problem } from "../config/problem.ts";
 import type { Adapter } from "../core/adapter.ts";
-import type { Operator } from "../core/store.ts";
+import type { ColdStore } from "../store/beside.ts";
+
+export type { ColdStore } from "../store/beside.ts";
 
 export interface Running {
   /** Where it listens; undefined if both endpoints are off. */
@@ -12,30 +14,21 @@ export interface Running {
   close(): Promise<void>;
 }
 
-export interface ColdStore extends Operator {
-  close(): Promise<void>;
-}
-
-interface Root {
-  startPortico(config: Config): Promise<Running>;
-  /** One of the configuration's adapters; throws if it cannot be made. */
-  makeAdapter(config: Config, name: string): Promise<Adapter>;
-  /** The store beside a gateway that may run on it. */
-  openCold(file: string): Promise<ColdStore>;
-}
-
-const load = async (): Promise<Root> => (await import("../portico.ts")) as unknown as Root;
-
 export async function startGateway(config: Config): Promise<Running> {
-  return (await load()).startPortico(config);
+  const root = (await import("../portico.ts")) as unknown as { startPortico(config: Config): Promise<Running> };
+  return root.startPortico(config);
 }
 
-export async function makeAdapter(config: Config, name: string): Promise<Adapter> {
-  return (await load()).makeAdapter(config, name);
-}
-
+/** The store beside a gateway that may run on it; made if there is none. */
 export async function openCold(file: string): Promise<ColdStore> {
-  return (await load()).openCold(file);
+  return (await import("../store/beside.ts")).openCold(file);
+}
+
+/** One of the configuration's adapters; throws if it cannot be made. */
+export async function makeAdapter({ adapters, folder }: Config, name: string): Promise<Adapter> {
+  const { createAdapter } = await import("../adapters/index.ts");
+  const { type = "", own = {} } = adapters[name] ?? {};
+  return createAdapter(type, own, { environment: process.env, folder });
 }
 
 /** Makes every adapter, and closes it again; throws a ConfigError with those that cannot be made. */

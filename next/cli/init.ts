@@ -1,7 +1,6 @@
 /** `portico init`: writes a commented config file with a fresh token. */
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { codeOf } from "../config/problem.ts";
 import { makeToken } from "../config/token.ts";
 import { type Command, CommandError } from "./command.ts";
 import { nameOf } from "./help.ts";
@@ -15,22 +14,13 @@ export const init: Command = {
   notes: ["FILE is ./portico.json when absent. An existing file is never overwritten."],
   async run({ positionals: [name] }) {
     const file = resolve(name ?? "portico.json");
-    writeNew(file, composeFile(makeToken()));
+    if (existsSync(file)) throw new CommandError(`${file} exists and was left as it is; name another file.`);
+    writeFileSync(file, composeFile(makeToken()), { mode: 0o600, flag: "wx" });
     const start = nameOf("start") + (name === undefined ? "" : ` --config ${name}`);
     print(`Wrote ${file}, readable only by you, with a fresh token in it.\nStart it: ${start}`);
     return 0;
   },
 };
-
-/** For its owner alone. */
-function writeNew(file: string, text: string): void {
-  try {
-    writeFileSync(file, text, { mode: 0o600, flag: "wx" });
-  } catch (thrown) {
-    if (codeOf(thrown) !== "EEXIST") throw thrown;
-    throw new CommandError(`${file} exists and was left as it is; name another file.`);
-  }
-}
 
 function composeFile(token: string): string {
   return `// Portico's configuration: JSON in which comments and trailing commas are allowed.
@@ -65,8 +55,7 @@ function composeFile(token: string): string {
     // The general token, the operator's: opens everything, also /metrics, the stored sessions and the whole console.
     // "auth": { "token": "\${PORTICO_OPERATOR_TOKEN}" },
 
-    // What answers. Without it: OpenAI or Anthropic, if OPENAI_API_KEY or ANTHROPIC_API_KEY is set, else a local Ollama,
-    // else an echo.
+    // What answers. Without it: OpenAI or Anthropic, if the environment has a key, else a local Ollama, else an echo.
     // "adapters": {
     //   "main": { "type": "openai", "base_url": "https://api.openai.com/v1", "api_key": "\${OPENAI_API_KEY}" },
     // },

@@ -1,5 +1,5 @@
 /** The command line: finds a command, reads its arguments, runs it, and says what went wrong. */
-import { codeOf, ConfigError } from "../config/problem.ts";
+import { ConfigError } from "../config/problem.ts";
 import { GatewayError } from "../core/errors.ts";
 import { type Command, CommandError, type Group, readArguments, unknownWord, UsageError } from "./command.ts";
 import { describeCommand, describeCommands, describeGroup, readVersion } from "./help.ts";
@@ -69,7 +69,7 @@ function tell(text: string): number {
 function explain(thrown: unknown): number {
   if (thrown instanceof ConfigError) complain(describeProblems(thrown));
   else if (thrown instanceof CommandError || thrown instanceof GatewayError) complain(thrown.message);
-  else if (codeOf(thrown) !== undefined) complain((thrown as Error).message);
+  else if (thrown instanceof Error && "syscall" in thrown) complain(thrown.message);
   else throw thrown;
   return thrown instanceof UsageError ? 2 : 1;
 }

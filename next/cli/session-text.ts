@@ -1,5 +1,5 @@
 /** Stored sessions as text for a terminal. */
-import type { Content, Item, Part } from "../core/item.ts";
+import type { Content, Item } from "../core/item.ts";
 import type { SessionRecord, SessionSummary, TurnRecord } from "../core/store.ts";
 import { toLine, toPlain } from "./output.ts";
 
@@ -44,10 +44,7 @@ export function describeSession(session: SessionRecord, turns: readonly TurnReco
 
 /** `2026-02-03 04:05:06Z` */
 function toTime(at: number): string {
-  return new Date(at)
-    .toISOString()
-    .replace("T", " ")
-    .replace(/\.\d+Z$/, "Z");
+  return `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}Z`;
 }
 
 function describeItem(item: Item): readonly [speaker: string, text: string] {
@@ -60,20 +57,12 @@ function describeItem(item: Item): readonly [speaker: string, text: string] {
       return ["tool call", `${item.name} ${item.arguments}`];
     case "tool-output":
       return ["tool output", describeContent(item.output)];
-    case "reference":
-      return ["reference", item.id];
-    case "compaction":
-      return ["compaction", item.summary || "[sealed]"];
-    case "other":
-      return ["other", JSON.stringify(item.extra.fields)];
+    default:
+      return [item.type, JSON.stringify(item)];
   }
 }
 
 function describeContent(content: Content): string {
-  return typeof content === "string" ? content : content.map(describePart).join("\n");
-}
-
-function describePart(part: Part): string {
-  if (part.type === "text" || part.type === "refusal") return part.text;
-  return `[${part.type}${part.type === "file" && part.name !== undefined ? ` ${part.name}` : ""}]`;
+  if (typeof content === "string") return content;
+  return content.map((part) => ("text" in part ? part.text : `[${part.type}]`)).join("\n");
 }

@@ -19,21 +19,26 @@ const hintOptions = {
   owner: { value: "NAME", summary: "Only those of this owner: a token's name, or `default`." },
   ...configOption,
 };
-const json = { summary: "As JSON." };
-const idNote = "ID is that of a session, as `portico sessions list` and x-portico-session have it, or of a turn outside of sessions.";
+const idNote =
+  "ID is that of a session, as `portico sessions list` and x-portico-session have it, or of a turn outside of sessions.";
 
 const list: Command = {
   summary: "List the sessions, newest activity first.",
-  usage: "sessions list [--user NAME | --hint HINT | --outside] [--owner NAME] [--limit NUMBER] [--json] [--config FILE]",
+  usage:
+    "sessions list [--user NAME | --hint HINT | --outside] [--owner NAME] [--limit NUMBER] [--json] [--config FILE]",
   options: {
     ...hintOptions,
     outside: { summary: "What is outside of sessions instead, by its first turn." },
     limit: { value: "NUMBER", summary: "At most this many. Default: 50." },
-    json,
+    json: { summary: "As a JSON array." },
   },
   notes: [],
   async run(given) {
-    const wanted = { owner: given.options["owner"], hint: readHint(given), limit: Number(given.options["limit"] ?? 50) };
+    const wanted = {
+      owner: given.options["owner"],
+      hint: readHint(given),
+      limit: Number(given.options["limit"] ?? 50),
+    };
     if (!(wanted.limit >= 1)) throw new UsageError("The option '--limit' needs a number from 1 up.");
     const isOutside = given.flags.has("outside");
     const page = await withStore(given, "look", (store) =>
@@ -51,7 +56,7 @@ const list: Command = {
 const show: Command = {
   summary: "Show what was said in a session, with its branches.",
   usage: "sessions show (ID | --user NAME | --hint HINT) [--owner NAME] [--json] [--config FILE]",
-  options: { ...hintOptions, json },
+  options: { ...hintOptions, json: { summary: "As JSON, a session a line." } },
   maxPositionals: 1,
   notes: [idNote],
   async run(given) {
@@ -61,7 +66,7 @@ const show: Command = {
         const session = await store.readSession(id);
         const turns = await Array.fromAsync(store.readTurns(session));
         const isJson = given.flags.has("json");
-        print(isJson ? JSON.stringify({ ...session, turns }, undefined, 2) : describeSession(session, turns));
+        print(isJson ? JSON.stringify({ ...session, turns }) : describeSession(session, turns));
       }
     });
     return 0;
@@ -78,8 +83,9 @@ const exportSessions: Command = {
   maxPositionals: 1,
   notes: [idNote, "An archive holds what was said, and the store's keys: keep it as secret as the store."],
   async run(given) {
+    const { out, owner } = given.options;
     const isAll = given.positionals.length === 0 && readHint(given) === undefined;
-    const { out } = given.options;
+    if (isAll && owner !== undefined) throw new UsageError("The option '--owner' needs --user or --hint.");
     await withStore(given, "use", async (store) => {
       const archive = Readable.from(store.exportLines(isAll ? undefined : await findIds(store, given)));
       if (out === undefined) await pipeline(archive, process.stdout, { end: false });
@@ -163,7 +169,7 @@ async function withStore<Result>(
   try {
     return await use(store, config.sessions);
   } finally {
-    await store.close();
+    store.close();
   }
 }
 

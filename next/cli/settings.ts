@@ -5,7 +5,7 @@ import { parseJson } from "../config/json.ts";
 import { type Loaded, loadConfig } from "../config/load.ts";
 import { codeOf, ConfigError, type Problem } from "../config/problem.ts";
 import { findOrMakeTokens, type GeneratedTokens } from "../config/token.ts";
-import { readJson } from "./gateway.ts";
+import { probe } from "./gateway.ts";
 
 export const configOption = {
   config: { value: "FILE", summary: "The config file. Default: $PORTICO_CONFIG, else ./portico.json." },
@@ -26,7 +26,7 @@ export interface Settings extends Loaded {
 /** Throws a ConfigError with everything that is wrong. */
 export async function readSettings(options: SettingsOptions): Promise<Settings> {
   const { env } = process;
-  const around = { env, probe: readJson, now: new Date(), overrides: toOverrides(options) };
+  const around = { env, probe, now: new Date(), overrides: toOverrides(options) };
   const file = findFile(options.config ?? env["PORTICO_CONFIG"]);
   if (file !== undefined) {
     const { text, mode } = readFile(file);

@@ -16,7 +16,7 @@ export function listenForSignals(): OperatorSignals {
   let stopAskedAt: number | undefined;
   let wantsReload = false;
   let isBegun = false;
-  let wake = (): void => {};
+  let wake: (() => void) | undefined;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => take(signal));
   // Without a listener nothing else keeps the process alive.
   setInterval(() => {}, 2_147_483_647);
@@ -30,12 +30,12 @@ export function listenForSignals(): OperatorSignals {
       if (!isBegun || isAgain) process.exit(exitCodes[signal]);
       stopAskedAt ??= now;
     }
-    wake();
+    wake?.();
   }
 
   return {
     async next() {
-      while (stopAskedAt === undefined && !wantsReload) await new Promise<void>((resolve) => (wake = resolve));
+      if (stopAskedAt === undefined && !wantsReload) await new Promise<void>((resolve) => (wake = resolve));
       if (stopAskedAt !== undefined) return "stop";
       wantsReload = false;
       return "reload";

@@ -37,12 +37,13 @@ export const start: Command = {
       const changed = await readAgain(gateway, options);
       if (changed === undefined || signals.isStopping) continue;
       const fixed = findFixed(gateway.settings.config, changed.config);
-      if (fixed.length === 0) gateway = await change(gateway, changed);
-      else {
-        const code = await drain(gateway, `Reloading: ${fixed.join(", ")} changed, which needs a restart;`);
-        if (signals.isStopping) return code;
-        gateway = await reopen(gateway, changed);
+      if (fixed.length === 0) {
+        gateway = await change(gateway, changed);
+        continue;
       }
+      const code = await drain(gateway, `Reloading: ${fixed.join(", ")} changed, which needs a restart;`);
+      if (signals.isStopping) return code;
+      gateway = await reopen(gateway, changed);
       print(describeStart(gateway.running.address, gateway.settings));
     }
     return drain(gateway, "Draining:");
@@ -91,7 +92,8 @@ async function change(gateway: OpenGateway, settings: Settings): Promise<OpenGat
     refuse(gateway, messageOf(thrown));
     return gateway;
   }
-  print("Reloaded: new requests see the new configuration, running turns finish under the old.");
+  const done = "Reloaded: new requests see the new configuration, running turns finish under the old.";
+  print(`${done}\n${describeStart(gateway.running.address, settings)}`);
   return { ...gateway, settings };
 }
 

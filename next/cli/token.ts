@@ -71,12 +71,9 @@ export const token: Group = {
   commands: { make, hash: hashToken, rotate },
 };
 
-/** Every name is an owner, so a second token with the same name has the same sessions. */
 function explainRotation(file: string): string {
-  return `Nothing was changed. The tokens are in ${file}, which is yours to change:
-  1. Make a token: portico token make --name NAME
-  2. gateway.http.tokens: add its line beside the old one, with the same name, and give the old one an expires_at.
-     gateway.http.auth_token, gateway.auth.token: replace the old one. Either way the sessions stay.
-  3. Validate: portico check. Then send SIGHUP to the service, or restart it.
-  4. Give the token to the client, and later remove the old line.`;
+  return `Nothing was changed: the tokens are in ${file}, which is yours to change. Make one with \`portico token make\`.
+  gateway.http.tokens: add its line beside the old one, with the same name, and give the old one an expires_at.
+  gateway.http.auth_token, gateway.auth.token: replace the old one. Either way the sessions stay.
+Then send SIGHUP to the service, or restart it.`;
 }

@@ -12,11 +12,12 @@ export type Config = ReturnType<typeof toConfig>;
 
 export type SessionsConfig = Config["sessions"];
 
-/** `file` is undefined in a run without one. */
-export function toConfig({ gateway }: FileShape, file: string | undefined) {
+/** `folder` is where packages are looked for; `file` is undefined in a run without one. */
+export function toConfig({ gateway }: FileShape, folder: string, file: string | undefined) {
   const { sessions, adapters, default_adapter: defaultAdapter = "", models, data_dir: dataDir, log } = gateway;
   return {
     file,
+    folder,
     dataDir,
     storeFile: (sessions.store ?? "").slice("sqlite:".length),
     logLevel: log.level,

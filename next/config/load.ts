@@ -62,7 +62,7 @@ export async function loadConfig(settings: unknown, around: Circumstances): Prom
   const { type, model, models } = adapters[chosen] as AdapterShape;
   const secret = found.secrets.find((path) => !places.has(formatPath(path)));
   return {
-    config: toConfig(shape, file),
+    config: toConfig(shape, folder, file),
     tokens: { client: http.auth_token, operator: auth.token },
     shown: show(shape, found.shown),
     warnings: findDangers(shape, around.mode, secret, around.now).map(name),

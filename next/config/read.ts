@@ -120,21 +120,17 @@ export function readWhole(
     const section = sections[types.indexOf(kind)];
     if (section !== undefined) return read(section, value, path);
     const meant = nearest(kind, types);
-    return refuse(
-      form,
-      type,
-      place,
-      `${meant === undefined ? "" : `did you mean '${meant}'? `}allowed: ${describe(form)}`,
-    );
+    const question = meant === undefined ? "" : `did you mean '${meant}'? `;
+    return refuse(form, type, place, `${question}allowed: ${describe(form)}`);
   }
 
+  /** What somebody else reads: its texts may be references, and so may its secrets. */
   function readAnything(form: Form, value: unknown, path: Path): unknown {
     if (typeof value === "string") return readText(form, value, path);
     if (Array.isArray(value)) return value.map((entry, index) => readAnything(form, entry, [...path, index]));
     if (!isObject(value)) return value;
     if (form.isSecret && isReference(value) && Object.keys(value).length === 1) return readFile(form, value, path);
-    const entries = Object.entries(value).map(([key, entry]) => [key, readAnything(form, entry, [...path, key])]);
-    return Object.fromEntries(entries);
+    return readNames({ ...form, additionalProperties: form }, value, path);
   }
 
   /** Puts the environment's values into a text. */

@@ -1,13 +1,10 @@
 /** The tokens of a run without a config file: made once, and kept for their owner alone. */
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { tokenPrefix } from "./detect.ts";
 import { isToken } from "./judges.ts";
-import { ConfigError } from "./problem.ts";
-
-/** For clients, and for the operator: console, sessions, metrics. */
-export type Role = "client" | "operator";
+import { codeOf, ConfigError } from "./problem.ts";
 
 export interface GeneratedToken {
   readonly token: string;
@@ -16,7 +13,8 @@ export interface GeneratedToken {
   readonly isNew: boolean;
 }
 
-export type GeneratedTokens = Readonly<Record<Role, GeneratedToken>>;
+/** For clients, and for the operator: console, sessions, metrics. */
+export type GeneratedTokens = Readonly<Record<"client" | "operator", GeneratedToken>>;
 
 /** The tokens of the data folder; what is missing is made, and kept only by `keepTokens`. */
 export function findOrMakeTokens(dataDir: string): GeneratedTokens {
@@ -26,9 +24,9 @@ export function findOrMakeTokens(dataDir: string): GeneratedTokens {
   };
 }
 
-/** Keeps what is new. */
+/** Keeps what is new, unless it was kept, and perhaps replaced, already. */
 export function keepTokens(tokens: GeneratedTokens): void {
-  for (const { token, file, isNew } of Object.values(tokens)) if (isNew) keepToken(file, token);
+  for (const { token, file, isNew } of Object.values(tokens)) if (isNew && !existsSync(file)) keepToken(file, token);
 }
 
 /** Atomically: whoever reads it meanwhile gets the old one or the new. Makes the data folder. */
@@ -52,8 +50,12 @@ export function makeToken(): string {
 }
 
 function findOrMake(file: string): GeneratedToken {
-  if (statSync(file, { throwIfNoEntry: false }) === undefined) return { token: makeToken(), file, isNew: true };
-  const token = readFileSync(file, "utf8").trim();
-  if (isToken(token) === undefined) return { token, file, isNew: false };
+  try {
+    const token = readFileSync(file, "utf8").trim();
+    if (isToken(token) === undefined) return { token, file, isNew: false };
+  } catch (thrown) {
+    if (codeOf(thrown) === "ENOENT") return { token: makeToken(), file, isNew: true };
+    throw thrown;
+  }
   throw new ConfigError([{ path: file, message: "holds no token; delete it, and the next start makes a new one" }]);
 }

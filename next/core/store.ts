@@ -130,7 +130,7 @@ export interface Conversations {
   append(turn: Commit): Promise<boolean>;
   deleteConversation(owner: string, id: string, moment: string, now: number): Promise<boolean>;
   /** Undefined: there is no such conversation. Throws `not_found` if `after` names nothing in it. */
-  conversationItems(owner: string, id: string, wanted: ItemsWanted): Promise<Page<ListedItem> | undefined>;
+  conversationItems(owner: string, id: string, wanted: ItemsWanted): Promise<Page<Item> | undefined>;
   /** The other items keep their ids. */
   deleteConversationItem(owner: string, id: string, item: string): Promise<boolean>;
 }
@@ -153,12 +153,6 @@ export interface ItemsWanted {
   /** The id of the last item of the page before; it may have been deleted since. */
   readonly after?: string | undefined;
   readonly limit: number;
-}
-
-export interface ListedItem {
-  readonly item: Item;
-  /** It was not broken off. */
-  readonly isWhole: boolean;
 }
 
 /** What is stored, of all owners. An `id` is a session's, or that of any turn in a hidden one, with whatever prefix. */

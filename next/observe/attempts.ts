@@ -10,12 +10,13 @@ import type { Spans } from "./spans.ts";
 /** The same adapter, asked under its name. What it costs is a promise for each read. */
 export type Watch = <Kind extends Adapter>(name: string, adapter: Kind) => Kind;
 
+type AdapterCounts = ReturnType<Metrics["ofAdapter"]>;
+
 export function createWatch(metrics: Metrics, journal: Journal, spans: Spans | undefined): Watch {
   /** The last failure of each turn, by its signal. */
   const failures = new WeakMap<AbortSignal, { readonly name: string; readonly failure: GatewayError }>();
 
-  function begin(name: string, turn: Turn, signal: AbortSignal) {
-    const counts = metrics.ofAdapter(name);
+  function begin(name: string, counts: AdapterCounts, turn: Turn, signal: AbortSignal) {
     const span = spans?.ask(name, turn);
     const since = performance.now();
     let usage: Usage | undefined;
@@ -63,12 +64,12 @@ export function createWatch(metrics: Metrics, journal: Journal, spans: Spans | u
   }
 
   return (name, adapter) => {
-    metrics.ofAdapter(name);
+    const counts = metrics.ofAdapter(name);
     return {
       ...adapter,
       async open(turn, signal, tell) {
         standIn(name, signal);
-        const { asked, heard, failed, end } = begin(name, turn, signal);
+        const { asked, heard, failed, end } = begin(name, counts, turn, signal);
         try {
           const reply = await adapter.open(asked, signal, tell);
           heard(reply.first);

@@ -24,21 +24,23 @@ export async function createObserver({ log, now, version }: ObserverParts) {
   const journal = createJournal(log, now);
   const metrics = createMetrics(version);
   const spans = await findSpans();
+
+  function ended(record: RequestRecord): void {
+    metrics.ended(record);
+    spans?.ended(record);
+    journal.ended(record);
+  }
+
   return {
     /** What no caller is told in full: why the turn with this key failed. */
     report: journal.report,
     /** A request begins, or a turn of a connection: its place in its caller's trace, to be passed on. */
     begin: spans?.begin ?? readTrace,
     /** It is over. Told once of each request, and once of each turn that ended without one. */
-    ended(record: RequestRecord): void {
-      metrics.ended(record);
-      spans?.ended(record);
-      journal.ended(record);
-    },
+    ended,
     /** What was refused before it was a request. */
-    refused(error: GatewayError, requestId: string, address: string | undefined): void {
-      metrics.refused(error.status);
-      journal.refused(error, requestId, address);
+    refused(failure: GatewayError, id: string, address: string | undefined): void {
+      ended({ kind: "request", id, status: failure.status, address, failure, ms: 0 });
     },
     /** The same adapter, with its attempts counted and traced. */
     watchAdapter: createWatch(metrics, journal, spans),

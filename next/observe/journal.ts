@@ -17,6 +17,7 @@ export function createJournal(log: Log, now: () => number) {
   const countCause = createCounts(now);
   /** Several requests may fail for one reason, such as those with one idempotency key. */
   const told = new WeakSet<object>();
+  /** Refusals since the last line. */
   let unlogged = 0;
 
   /** A flood of refusals must not bury the rest of the log. */
@@ -41,19 +42,14 @@ export function createJournal(log: Log, now: () => number) {
       const failure = failureOf(record);
       const code = failure?.code ?? (status === 499 ? "client_closed" : undefined);
       if (isQuiet && code === undefined) return;
-      const isRefusal = status === 401 || status === 429;
-      if (isRefusal && isFlood(record, code)) {
+      if ((status === 401 || status === 429) && isFlood(record, code)) {
         unlogged += 1;
         return;
       }
       const turnId = key && `resp_${key}`;
-      const fields = toFields(record, turnId, code, isRefusal && unlogged > 0 ? unlogged : undefined);
-      if (isRefusal) unlogged = 0;
-      log.info(fields, kind === "request" ? "request" : "turn");
+      log.info(toFields(record, turnId, code, unlogged), kind === "request" ? "request" : "turn");
+      unlogged = 0;
       if (failure !== undefined) tellCause(failure, id, turnId);
-    },
-    refused({ status, code }: GatewayError, requestId: string, address: string | undefined): void {
-      log.info({ requestId, status, address, code }, "request");
     },
     report: (thrown: unknown, key: string): void => tellCause(toGatewayError(thrown), undefined, `resp_${key}`),
     fellBack(adapter: string, { code, message, cause: err }: GatewayError): void {
@@ -65,16 +61,11 @@ export function createJournal(log: Log, now: () => number) {
 }
 
 /** Nothing of what was said, no hint and no credential. */
-function toFields(
-  record: RequestRecord,
-  turnId: string | undefined,
-  code: string | undefined,
-  unlogged: number | undefined,
-): object {
+function toFields(record: RequestRecord, turnId: string | undefined, code: string | undefined, unlogged: number) {
   const { heading, answer, firstMs } = record;
   const asked = askedOf(heading);
   const usage = answer?.usage;
-  // The first one says who was asked.
+  // One of them says who was asked.
   const remarks = heading !== undefined && heading.remarks.length > 1 ? heading.remarks : undefined;
   return {
     requestId: record.id,
@@ -100,7 +91,7 @@ function toFields(
     tried: remarks && toWords(remarks, "tried"),
     warning: remarks && toWords(remarks, "left-out", "changed"),
     code,
-    unlogged,
+    unlogged: unlogged > 0 ? unlogged : undefined,
   };
 }
 

@@ -102,9 +102,6 @@ export function createMetrics(version: string) {
       if (answer.usage === undefined || owner === undefined || kind === "talk") return;
       ofOwner(owner)(askedOf(heading)?.adapter ?? "")(answer.usage);
     },
-    refused(status: number): void {
-      onPath("unknown").answered(status).value += 1;
-    },
     async read(gauges: Gauges) {
       for (const { name } of gauges.adapters) ofAdapter(name);
       const measured = createRegistry();
@@ -138,14 +135,17 @@ function toOutcome(record: RequestRecord, status: number): Outcome {
 }
 
 /** `cached` is included in `input`, `reasoning` in `output`. */
+const tokenKinds = [
+  ["input", "inputTokens"],
+  ["cached", "cachedTokens"],
+  ["output", "outputTokens"],
+  ["reasoning", "reasoningTokens"],
+] as const;
+
 function createTokenCount(tokens: (labels: Labels) => Sample, labels: Labels): (usage: Usage) => void {
-  const [input, cached] = [tokens({ ...labels, kind: "input" }), tokens({ ...labels, kind: "cached" })];
-  const [output, reasoning] = [tokens({ ...labels, kind: "output" }), tokens({ ...labels, kind: "reasoning" })];
+  const samples = tokenKinds.map(([kind, field]) => ({ field, sample: tokens({ ...labels, kind }) }));
   return (usage) => {
-    input.value += usage.inputTokens;
-    cached.value += usage.cachedTokens;
-    output.value += usage.outputTokens;
-    reasoning.value += usage.reasoningTokens;
+    for (const { field, sample } of samples) sample.value += usage[field];
   };
 }
 

@@ -1,5 +1,4 @@
 /** The one record of a request, or of a turn that ended without one: all that is logged, counted and traced of it. */
-import type { Remark } from "../core/adapter.ts";
 import type { GatewayError } from "../core/errors.ts";
 import type { Heading } from "../core/gateway.ts";
 import type { Answer, Trace } from "../core/turn.ts";
@@ -44,12 +43,6 @@ export function failureOf({ failure, answer }: RequestRecord): GatewayError | un
 }
 
 /** Who was asked last, and its own name for the model. */
-export function askedOf(heading: Heading | undefined): Extract<Remark, { type: "asked" }> | undefined {
-  if (heading === undefined) return undefined;
-  const { remarks } = heading;
-  for (let index = remarks.length - 1; index >= 0; index--) {
-    const remark = remarks[index];
-    if (remark?.type === "asked") return remark;
-  }
-  return undefined;
+export function askedOf(heading: Heading | undefined) {
+  return heading?.remarks.findLast((remark) => remark.type === "asked");
 }

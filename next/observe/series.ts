@@ -1,64 +1,70 @@
-/** Samples under their names and labels: plain numbers, which become the text that Prometheus reads only when somebody asks. */
+/** Counters, gauges and histograms: plain numbers, which become the text that Prometheus reads only when somebody asks. */
 
 export type Labels = Readonly<Record<string, string | number | boolean>>;
 
 /** Whoever counts keeps it, so that no labels are compared while requests are served. */
 export interface Sample {
-  readonly name: string;
   value: number;
 }
 
-export function createRegistry() {
-  const families: { readonly head: string; readonly samples: Sample[] }[] = [];
+export type Registry = ReturnType<typeof createRegistry>;
 
-  function add(type: string, name: string, help: string): (labels: Labels, suffix?: string) => Sample {
-    const samples: Sample[] = [];
-    families.push({ head: `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`, samples });
-    return (labels, suffix = "") => {
-      const sample = { name: name + suffix + toText(labels), value: 0 };
-      samples.push(sample);
+export function createRegistry() {
+  const families: { readonly head: string; readonly series: (() => string)[] }[] = [];
+
+  function add(type: string, name: string, help: string): (() => string)[] {
+    const series: (() => string)[] = [];
+    families.push({ head: `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`, series });
+    return series;
+  }
+
+  function createSamples(type: string, name: string, help: string): (labels: Labels) => Sample {
+    const series = add(type, name, help);
+    return (labels) => {
+      const sample = { value: 0 };
+      series.push(() => toLine(name, labels, sample.value));
       return sample;
     };
   }
 
   return {
-    counters: (name: string, help: string) => add("counter", name, help),
-    gauges: (name: string, help: string) => add("gauge", name, help),
-    /** Takes milliseconds; the bounds are in seconds. */
-    histograms(name: string, help: string, bounds: readonly number[]) {
-      const sampleOf = add("histogram", name, help);
-      return (labels: Labels) => {
-        const buckets = [...bounds, "+Inf"].map((le) => sampleOf({ ...labels, le }, "_bucket"));
-        const [sum, count] = [sampleOf(labels, "_sum"), sampleOf(labels, "_count")];
-        return (ms: number): void => {
+    counters: (name: string, help: string) => createSamples("counter", name, help),
+    gauges: (name: string, help: string) => createSamples("gauge", name, help),
+    /** The bounds are in seconds; what is observed, in milliseconds. */
+    histograms(name: string, help: string, bounds: readonly number[]): (labels: Labels) => (ms: number) => void {
+      const series = add("histogram", name, help);
+      return (labels) => {
+        const counts = [...bounds.map(() => 0), 0];
+        let sum = 0;
+        series.push(() => toBuckets(name, labels, bounds, counts) + toLine(`${name}_sum`, labels, sum));
+        return (ms) => {
           // The clock may be set back.
           const seconds = Math.max(0, ms / 1000);
-          sum.value += seconds;
-          count.value += 1;
-          for (let index = bounds.length; seconds <= (bounds[index] ?? Infinity); index--) {
-            const bucket = buckets[index];
-            if (bucket === undefined) break;
-            bucket.value += 1;
-          }
+          sum += seconds;
+          let index = 0;
+          while (index < bounds.length && seconds > (bounds[index] ?? 0)) index += 1;
+          counts[index] = (counts[index] ?? 0) + 1;
         };
       };
     },
-    toText(): string {
-      return families.map(({ head, samples }) => head + samples.map(toLine).join("")).join("");
-    },
+    toText: () => families.map(({ head, series }) => head + series.map((write) => write()).join("")).join(""),
   };
 }
 
-export type Registry = ReturnType<typeof createRegistry>;
-
-function toLine({ name, value }: Sample): string {
-  return `${name} ${value}\n`;
+/** To be read, a bucket contains those before it. */
+function toBuckets(name: string, labels: Labels, bounds: readonly number[], counts: readonly number[]): string {
+  let total = 0;
+  const lines = counts.map((count, index) => {
+    total += count;
+    return toLine(`${name}_bucket`, { ...labels, le: bounds[index] ?? "+Inf" }, total);
+  });
+  return lines.join("") + toLine(`${name}_count`, labels, total);
 }
 
-function toText(labels: Labels): string {
-  const written = Object.entries(labels).map(([name, value]) => {
-    const text = String(value).replaceAll(/["\\]/g, "\\$&").replaceAll("\n", "\\n");
-    return `${name}="${text}"`;
+function toLine(name: string, labels: Labels, value: number): string {
+  const written = Object.entries(labels).map(([label, text]) => {
+    const escaped = String(text).replaceAll(/["\\]/g, "\\$&").replaceAll("\n", "\\n");
+    return `${label}="${escaped}"`;
   });
-  return written.length === 0 ? "" : `{${written.join(",")}}`;
+  return written.length === 0 ? `${name} ${value}\n` : `${name}{${written.join(",")}} ${value}\n`;
 }

@@ -92,12 +92,9 @@ export async function findSpans() {
 
 /** Version, trace id, span id and flags; an id of zeros is invalid. */
 const form = /^(?!ff)[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}$/;
-/** What everybody should pass on. */
-const maxStateLength = 512;
 
 /** Undefined if the header is malformed: half a trace leads nowhere. */
 export function readTrace({ traceparent, tracestate }: IncomingHttpHeaders): Trace | undefined {
   if (typeof traceparent !== "string" || !form.test(traceparent)) return undefined;
-  const isBrief = typeof tracestate === "string" && tracestate.length <= maxStateLength;
-  return { parent: traceparent, state: isBrief ? tracestate : undefined };
+  return { parent: traceparent, state: tracestate?.toString() };
 }

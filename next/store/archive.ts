@@ -3,8 +3,8 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import { type Static, type TProperties, Type } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
 import { GatewayError } from "../core/errors.ts";
-import { version } from "./export.ts";
 import { readLines } from "./lines.ts";
+import { archiveVersion as version } from "./schema.ts";
 
 const { Array: list, Optional: optional } = Type;
 const words = Type.String();
@@ -39,7 +39,10 @@ const items = list(
     typed("tool-call", { kind, callId: words, name: words, group: text, arguments: words }),
     typed("tool-output", { kind, callId: words, output: content, tools: optional(list(fields)) }),
     typed("compaction", { summary: words, encrypted: text }),
-    typed("other", { exchange: optional(Type.Object({ side: Type.Enum(["model", "tools"]), id: words })), words: text }),
+    typed("other", {
+      exchange: optional(Type.Object({ side: Type.Enum(["model", "tools"]), id: words })),
+      words: text,
+    }),
   ]),
 );
 const told = Type.Object({

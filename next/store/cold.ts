@@ -15,12 +15,12 @@ export const cold = {
   // What is deleted. A turn without told is the empty node that a deleted one left.
   response: `SELECT t.n FROM turn t JOIN session s ON s.n = t.session
     WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.echo IS NOT NULL`,
-  doomedTurn: `SELECT t.n, t.parent, t.session, t.input, t.answer, t.told, t.echo, t.created, s.tip, s.kind
+  doomedTurn: `SELECT t.n, t.key, t.parent, t.session, t.input, t.answer, t.told, t.echo, t.created, s.tip
     FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ?`,
   isFollowed: "SELECT 1 FROM turn WHERE parent = ? LIMIT 1",
   followers: "SELECT n FROM turn WHERE parent = ? LIMIT 2",
   below: `WITH RECURSIVE below (n) AS (
-      SELECT CAST(? AS INTEGER) UNION ALL SELECT t.n FROM below JOIN turn t ON t.parent = below.n
+      SELECT CAST(? AS BIGINT) UNION ALL SELECT t.n FROM below JOIN turn t ON t.parent = below.n
     ) SELECT b.n FROM below b JOIN turn t ON t.n = b.n ORDER BY t.depth DESC LIMIT ?`,
   emptyTurn: `UPDATE turn SET question = NULL, digest = NULL, model = '', input = '[]', answer = '[]', told = '', echo = NULL
     WHERE n = ?`,
@@ -64,26 +64,20 @@ export const cold = {
     WHERE id = ? AND name = ? AND owner = ? AND kind <> 'hidden'`,
   describe: "UPDATE session SET metadata = ?, used = ? WHERE id = ? AND name = ? AND owner = ? AND kind <> 'hidden'",
   depth: "SELECT depth FROM turn WHERE n = ?",
-  turnOfSession: "SELECT n, key, session, parent, input, answer, told, echo FROM turn WHERE n = ? AND session = ?",
-  pathNumbers: path("t.n", "SELECT CAST(? AS INTEGER)"),
+  pathNumbers: path("t.n", "SELECT CAST(? AS BIGINT)"),
   setItems: "UPDATE turn SET input = ?, answer = ? WHERE n = ?",
   text: "SELECT text FROM text WHERE session = ? AND digest = ?",
 
   // What an operator sees.
   owners: "SELECT DISTINCT owner FROM session WHERE kind <> 'hidden'",
-  session: `SELECT ${record} FROM session s WHERE s.id = ? AND s.name = ? AND s.kind <> 'hidden'`,
-  hiddenSession: `SELECT ${record} FROM session s WHERE s.id = ? AND s.name = ? AND s.kind = 'hidden'`,
+  session: `SELECT ${record} FROM session s WHERE s.id = ? AND s.name = ?`,
   sessionAround: `SELECT ${record}, t.n AS turn FROM turn t JOIN session s ON s.n = t.session
     WHERE t.n = ? AND t.key = ?`,
-  place: "SELECT used, n FROM session WHERE id = ? AND name = ? AND kind <> 'hidden'",
-  sessionsBehind: `SELECT ${summary} FROM session s WHERE s.kind <> 'hidden'
+  sessionsBehind: `SELECT ${summary} FROM session s WHERE s.kind <> 'hidden' AND s.owner = coalesce(?, s.owner)
     AND (s.used < ? OR (s.used = ? AND s.n < ?)) ORDER BY s.used DESC, s.n DESC LIMIT ?`,
-  sessionsOfOwnerBehind: `SELECT ${summary} FROM session s WHERE s.kind <> 'hidden'
-    AND (s.used < ? OR (s.used = ? AND s.n < ?)) AND s.owner = ? ORDER BY s.used DESC, s.n DESC LIMIT ?`,
   summary: `SELECT ${summary} FROM session s WHERE s.id = ? AND s.name = ? AND s.kind <> 'hidden'`,
-  hiddenBehind: `SELECT ${summary} FROM session s WHERE s.kind = 'hidden' AND s.id < ? ORDER BY s.id DESC LIMIT ?`,
-  hiddenOfOwnerBehind: `SELECT ${summary} FROM session s WHERE s.kind = 'hidden' AND s.id < ? AND s.owner = ?
-    ORDER BY s.id DESC LIMIT ?`,
+  hiddenBehind: `SELECT ${summary} FROM session s WHERE s.kind = 'hidden' AND s.owner = coalesce(?, s.owner)
+    AND s.id < ? ORDER BY s.id DESC LIMIT ?`,
   turnNumbers: "SELECT n FROM turn WHERE session = ? ORDER BY depth, n",
   newestTurn: "SELECT max(n) AS n FROM turn",
 
@@ -93,6 +87,7 @@ export const cold = {
   placedTurn: `SELECT ${turn}, s.owner, t.question, t.digest, t.remembers,
       (SELECT p.key FROM turn p WHERE p.n = t.parent) AS parent
     FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ?`,
+  secrets: "SELECT value FROM secret WHERE name >= ? AND name < ? ORDER BY name",
   anyHinted: "SELECT 1 FROM session WHERE kind = 'hinted' LIMIT 1",
   adoptSecret: "UPDATE secret SET value = ? WHERE name = ?",
   addSecret: "INSERT INTO secret (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING",

@@ -1,24 +1,23 @@
 /** Conversations are sessions with a name from the start; their items are those on the path to the tip. */
 import { GatewayError } from "../core/errors.ts";
 import { type Item, keyOf } from "../core/item.ts";
-import type { Conversations, ItemsWanted, ListedItem, Metadata, Page } from "../core/store.ts";
+import type { Conversations, ItemsWanted, Metadata, Page } from "../core/store.ts";
 import type { Access } from "./access.ts";
-import type { ArchivedTurn } from "./archive.ts";
 import { cold } from "./cold.ts";
-import type { Prepare } from "./prepared.ts";
+import type { Tables } from "./prepared.ts";
 import { removeDoomed } from "./retention.ts";
-import { type ReadText, toPlaces, toRow } from "./rows.ts";
+import { toPlaces, toRow } from "./rows.ts";
 import { toNumber } from "./schema.ts";
 
 /** How many turns are read at once: a page rarely needs more. */
 const stepTurns = 20;
 
-export function createConversations(access: Access, prepare: Prepare): Conversations {
+export function createConversations(access: Access, { one }: Tables): Conversations {
   const { read, write, emptyLog, readText } = access;
 
   function find(owner: string, id: string): ConversationRow | undefined {
     const name = toName(id);
-    return prepare(cold.conversation).get(toNumber(name), name, owner) as ConversationRow | undefined;
+    return one(cold.conversation, toNumber(name), name, owner);
   }
 
   /** What was deleted is gone from the raw files when it is told. */
@@ -29,16 +28,15 @@ export function createConversations(access: Access, prepare: Prepare): Conversat
 
   return {
     forget: async (owner, key) => erased(await write("forget", { owner, key })),
-    async createConversation(owner, { id, metadata, createdAt: created }, first) {
-      const session = { name: toName(id), owner, metadata, created };
-      await write("createConversation", { session, first: first && toRow(first) });
+    async createConversation(owner, { id, metadata, createdAt: at }, first) {
+      const described = { name: toName(id), owner, metadata, at };
+      await write("createConversation", { described, first: first && toRow(first) });
     },
     async conversation(owner, id) {
       const row = find(owner, id);
       return row && { id, createdAt: row.created, metadata: JSON.parse(row.metadata) as Metadata };
     },
-    describeConversation: (owner, id, metadata, now) =>
-      write("describe", { name: toName(id), owner, metadata, created: now }),
+    describeConversation: (owner, id, metadata, at) => write("describe", { name: toName(id), owner, metadata, at }),
     append: (turn) => write("append", toRow(turn)),
     async deleteConversation(owner, id, moment, now) {
       const isThere = await write("dropSession", { name: toName(id), owner, moment, at: now });
@@ -56,14 +54,15 @@ export function createConversations(access: Access, prepare: Prepare): Conversat
       erased(await write("deleteItem", { name: toName(id), owner, item })),
   };
 
-  async function readPage(turns: readonly number[], wanted: ItemsWanted): Promise<Page<ListedItem>> {
-    const { after, limit, order } = wanted;
-    const entries: ListedItem[] = [];
+  async function readPage(turns: readonly number[], { after, limit, order }: ItemsWanted): Promise<Page<Item>> {
+    const entries: Item[] = [];
     for (let at = 0; at < turns.length && entries.length <= limit; at += stepTurns) {
       for (const turn of await read("turns", { turns: turns.slice(at, at + stepTurns) })) {
-        const listed = listItems(turn, order, readText);
-        const isStart = after !== undefined && turn.key === keyOf(after);
-        entries.push(...(isStart ? behind(listed, turn, after) : listed).flatMap(({ entry }) => entry ?? []));
+        const asked = toPlaces(turn, readText).map((item, index) => ({ place: `i${index}`, item }));
+        const said = (JSON.parse(turn.answer) as (Item | null)[]).map((item, index) => ({ place: `${index}`, item }));
+        const places = order === "asc" ? [...asked, ...said] : [...asked, ...said].toReversed();
+        const listed = after !== undefined && turn.key === keyOf(after) ? behind(places, turn.key, after) : places;
+        entries.push(...listed.flatMap(({ item }) => item ?? []));
       }
     }
     return { entries: entries.slice(0, limit), hasMore: entries.length > limit };
@@ -78,31 +77,16 @@ function startAt(turns: readonly number[], { after }: ItemsWanted): readonly num
   return turns.slice(at);
 }
 
-/** A place in a turn; its item may have been deleted. */
 interface ItemPlace {
   readonly place: string;
-  readonly entry: ListedItem | undefined;
-}
-
-function listItems(turn: ArchivedTurn, order: ItemsWanted["order"], readText: ReadText): readonly ItemPlace[] {
-  const { status } = JSON.parse(turn.told || "{}") as { readonly status?: string };
-  const said = JSON.parse(turn.answer) as (Item | null)[];
-  const places = [
-    ...toPlaces(turn, readText).map((item, index) => toPlace(`i${index}`, item, true)),
-    ...said.map((item, index) => toPlace(`${index}`, item, status === "completed" || index < said.length - 1)),
-  ];
-  return order === "asc" ? places : places.toReversed();
-}
-
-function toPlace(place: string, item: Item | null, isWhole: boolean): ItemPlace {
-  return { place, entry: item === null ? undefined : { item, isWhole } };
+  readonly item: Item | null;
 }
 
 /** What a deleted item was is no longer known, but its place is. */
-function behind(listed: readonly ItemPlace[], { key }: ArchivedTurn, after: string): readonly ItemPlace[] {
-  const at = listed.findIndex(({ place, entry }) => entry?.item.id === after || after.endsWith(`_${key}_${place}`));
+function behind(places: readonly ItemPlace[], key: string, after: string): readonly ItemPlace[] {
+  const at = places.findIndex(({ place, item }) => item?.id === after || after.endsWith(`_${key}_${place}`));
   if (at < 0) throw unknownItem(after);
-  return listed.slice(at + 1);
+  return places.slice(at + 1);
 }
 
 function unknownItem(id: string): GatewayError {

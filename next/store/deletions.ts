@@ -1,28 +1,33 @@
 /** Deleting is real: with a turn go its calls and its long texts, with the last one a hidden session; tips step back. */
 import { keyOf, type Item } from "../core/item.ts";
 import { cold } from "./cold.ts";
-import type { Prepare } from "./prepared.ts";
+import type { Tables } from "./prepared.ts";
 import { digestsIn, inputId } from "./rows.ts";
 import { toNumber } from "./schema.ts";
 
-/** How many of them one step removes. */
-const stepTurns = 100;
+/** How much one step removes. */
+const stepTurns = 50;
 const stepCalls = 1_000;
+const dayMs = 86_400_000;
 
-/** Whom a session belongs to decides only where a caller asks. */
-export interface SessionNamed {
+export interface Erasure {
   readonly name: string;
+  /** Absent: whoever has it. */
   readonly owner?: string | undefined;
-}
-
-export interface Erasure extends SessionNamed {
   /** Turns that began before it may not bring the session back. */
   readonly moment: string;
   readonly at: number;
 }
 
+/** What one of several transactions did. */
+export interface Step {
+  readonly turns: number;
+  readonly isDone: boolean;
+}
+
 export interface DoomedTurn {
   readonly n: number;
+  readonly key: string;
   readonly parent: number | null;
   readonly session: number;
   readonly input: string;
@@ -31,47 +36,35 @@ export interface DoomedTurn {
   readonly echo: string | null;
   readonly created: number;
   readonly tip: number | null;
-  readonly kind: string;
 }
 
 export type Deletions = ReturnType<typeof createDeletions>;
 
-export function createDeletions(prepare: Prepare) {
-  const notes = createNotes(prepare);
-  const read = (n: number): DoomedTurn | undefined => prepare(cold.doomedTurn).get(n) as DoomedTurn | undefined;
-  const isFollowed = (n: number): boolean => prepare(cold.isFollowed).get(n) !== undefined;
+export function createDeletions({ one, all, run }: Tables) {
+  const notes = createNotes({ one, run });
+  const read = (n: number | null): DoomedTurn | undefined => (n === null ? undefined : one(cold.doomedTurn, n));
+  const isFollowed = (n: number): boolean => one(cold.isFollowed, n) !== undefined;
 
   /** Its row and all that hangs on it; what follows it begins a thread. */
   function removeTurn(row: DoomedTurn): void {
-    prepare(cold.removeTurn).run(row.n);
-    prepare(cold.freeFollowers).run(row.n);
+    run(cold.removeTurn, row.n);
+    run(cold.freeFollowers, row.n);
     leave(row);
-    prepare(cold.removeBareHidden).run(row.session);
+    run(cold.removeBareHidden, row.session);
   }
 
   /** Nothing leads to the turn any more but what hangs below it. */
   function leave({ n, session, parent, input, answer, echo, tip }: DoomedTurn): void {
-    for (const id of callsIn(answer)) prepare(cold.removeCall).run(session, id, n);
+    for (const id of callsIn(answer)) run(cold.removeCall, session, id, n);
     dropTexts(session, n, digestsIn(input, echo));
-    if (tip === n) prepare(cold.setTip).run(findKept(parent), session);
+    if (tip === n) run(cold.setTip, parent, session);
   }
 
   function dropTexts(session: number, turn: number, digests: readonly string[]): void {
     for (const digest of digests) {
-      prepare(cold.removeTextUse).run(session, digest, turn);
-      prepare(cold.removeUnusedText).run(session, digest);
+      run(cold.removeTextUse, session, digest, turn);
+      run(cold.removeUnusedText, session, digest);
     }
-  }
-
-  /** The nearest turn from here up that was not deleted. */
-  function findKept(from: number | null): number | null {
-    for (let n = from; n !== null;) {
-      const row = read(n);
-      if (row === undefined) return null;
-      if (row.told !== "") return n;
-      n = row.parent;
-    }
-    return null;
   }
 
   /** Empty nodes that hold nothing together any more go with what they held; what is now an end may be old already. */
@@ -79,96 +72,95 @@ export function createDeletions(prepare: Prepare) {
     let end: DoomedTurn | undefined = row;
     while (end?.told === "" || end === row) {
       removeTurn(end);
-      const above: DoomedTurn | undefined = end.parent === null ? undefined : read(end.parent);
+      const above = read(end.parent);
       end = above === undefined || isFollowed(above.n) ? undefined : above;
     }
     if (end !== undefined && notes.read("aged") >= end.n) notes.write("aged", end.n - 1);
   }
 
+  /** For a day: no turn runs that long. */
+  function markErased({ name, moment, at }: Erasure): void {
+    run(cold.forgetErased, at - dayMs);
+    run(cold.markErased, toNumber(name), toNumber(moment), at);
+  }
+
   const writes = {
     forget({ owner, key }: { readonly owner: string; readonly key: string }): boolean {
-      const found = prepare(cold.response).get(toNumber(key), key, owner) as { readonly n: number } | undefined;
+      const found = one<{ readonly n: number }>(cold.response, toNumber(key), key, owner);
       const row = found && read(found.n);
       if (row === undefined) return false;
-      if (isFollowed(row.n)) {
-        prepare(cold.emptyTurn).run(row.n);
+      if (!isFollowed(row.n)) removeEnd(row);
+      else {
+        run(cold.emptyTurn, row.n);
         leave(row);
-      } else removeEnd(row);
+      }
       return true;
     },
 
-    /** Undefined: there is no such item. Where it was a null stands. */
-    deleteItem({ name, owner, item: id }: SessionNamed & { readonly item: string }): boolean {
-      const session = prepare(cold.conversation).get(toNumber(name), name, owner ?? "") as SessionRead | undefined;
+    /** Where it was a null stands. False: there is none. */
+    deleteItem(given: { readonly name: string; readonly owner: string; readonly item: string }): boolean {
+      const { name, owner, item: id } = given;
+      const session = one<SessionRead>(cold.conversation, toNumber(name), name, owner);
       const key = keyOf(id);
-      const row = session && (prepare(cold.turnOfSession).get(toNumber(key), session.n) as TurnItems | undefined);
-      if (session === undefined || row === undefined || row.key !== key) return false;
-      const [input, answer] = [row.input, row.answer].map((text) => JSON.parse(text) as (Item | null)[]);
-      const asked = input?.findIndex((item, index) => item !== null && inputId(item, key, index) === id) ?? -1;
-      const said = answer?.findIndex((item) => item?.id === id) ?? -1;
+      const row = read(toNumber(key));
+      if (session === undefined || row?.session !== session.n || row.key !== key) return false;
+      const input = JSON.parse(row.input) as (Item | null)[];
+      const answer = JSON.parse(row.answer) as (Item | null)[];
+      const asked = input.findIndex((item, index) => item !== null && inputId(item, key, index) === id);
+      const said = answer.findIndex((item) => item?.id === id);
       if (asked < 0 && said < 0) return false;
-      const gone = asked >= 0 ? input?.splice(asked, 1, null)[0] : answer?.splice(said, 1, null)[0];
-      const texts = [JSON.stringify(input), JSON.stringify(answer)] as const;
-      prepare(cold.setItems).run(...texts, row.n);
-      if (gone?.type === "tool-call") prepare(cold.removeCall).run(session.n, gone.callId, row.n);
-      const kept = new Set(digestsIn(texts[0], row.echo));
-      dropTexts(
-        session.n,
-        row.n,
-        digestsIn(row.input, null).filter((digest) => !kept.has(digest)),
-      );
+      const [gone] = asked < 0 ? answer.splice(said, 1, null) : input.splice(asked, 1, null);
+      const left = JSON.stringify(input);
+      run(cold.setItems, left, JSON.stringify(answer), row.n);
+      if (gone?.type === "tool-call") run(cold.removeCall, session.n, gone.callId, row.n);
+      const kept = digestsIn(left, row.echo);
+      const dropped = digestsIn(row.input, null).filter((digest) => !kept.includes(digest));
+      dropTexts(session.n, row.n, dropped);
       return true;
     },
 
     /** Invisible from now on; its turns are removed little by little. False: there was none. */
     dropSession({ name, owner, moment, at }: Erasure): boolean {
       const id = toNumber(name);
-      const row = prepare(cold.sessionNumber).get(id, name) as SessionRead | undefined;
+      const row = one<SessionRead>(cold.sessionNumber, id, name);
       if (owner !== undefined && (row?.owner !== owner || row.kind === "hidden")) return false;
-      prepare(cold.markErased).run(id, toNumber(moment), at);
+      markErased({ name, moment, at });
       if (row === undefined) return false;
-      prepare(cold.removeSession).run(id);
-      prepare(cold.doom).run(row.n);
+      run(cold.removeSession, id);
+      run(cold.doom, row.n);
       return true;
     },
 
-    /** Turns of a hidden session, those that follow others first. */
-    dropTurns({ turns, ...erasure }: Erasure & { readonly turns: readonly number[] }): number {
-      prepare(cold.markErased).run(toNumber(erasure.name), toNumber(erasure.moment), erasure.at);
-      let removed = 0;
-      for (const n of turns) {
+    /** Removes some of a turn of a hidden session and of all that follows it, the last first. */
+    removeBelow({ name, moment, at, turn }: Erasure & { readonly turn: number }): Step {
+      markErased({ name, moment, at });
+      const rows = all<{ readonly n: number }>(cold.below, turn, stepTurns);
+      for (const { n } of rows) {
         const row = read(n);
-        if (row === undefined) continue;
-        removeEnd(row);
-        removed += 1;
+        if (row !== undefined) removeEnd(row);
       }
-      return removed;
+      return { turns: rows.length, isDone: rows.length < stepTurns };
     },
 
     /** Removes some turns of sessions that are gone. */
-    removeDoomed(): { readonly turns: number; readonly isDone: boolean } {
-      const doomed = prepare(cold.nextDoomed).get() as { readonly n: number } | undefined;
+    removeDoomed(): Step {
+      const doomed = one<{ readonly n: number }>(cold.nextDoomed);
       if (doomed === undefined) return { turns: 0, isDone: true };
-      const { n: session } = doomed;
-      const turns = prepare(cold.turnsOfDoomed).all(session, stepTurns) as unknown as readonly { readonly n: number }[];
-      for (const { n } of turns) prepare(cold.removeTurn).run(n);
-      if (turns.length > 0) return { turns: turns.length, isDone: false };
-      if (Number(prepare(cold.callsOfDoomed).run(session, session, stepCalls).changes) > 0)
-        return { turns: 0, isDone: false };
-      prepare(cold.usesOfDoomed).run(session);
-      prepare(cold.textsOfDoomed).run(session);
-      prepare(cold.removeDoomed).run(session);
-      return { turns: 0, isDone: false };
+      const turns = all<{ readonly n: number }>(cold.turnsOfDoomed, doomed.n, stepTurns);
+      for (const { n } of turns) run(cold.removeTurn, n);
+      if (turns.length === 0 && run(cold.callsOfDoomed, doomed.n, doomed.n, stepCalls) === 0)
+        for (const remove of [cold.usesOfDoomed, cold.textsOfDoomed, cold.removeDoomed]) run(remove, doomed.n);
+      return { turns: turns.length, isDone: false };
     },
   };
   return { read, isFollowed, removeTurn, writes };
 }
 
 /** Numbers that the retention goes by. */
-export function createNotes(prepare: Prepare) {
+export function createNotes({ one, run }: Pick<Tables, "one" | "run">) {
   return {
-    read: (name: string): number => Number(prepare(cold.note).get(name)?.["value"] ?? 0),
-    write: (name: string, value: number): void => void prepare(cold.setNote).run(name, String(value)),
+    read: (name: string): number => Number(one<{ readonly value: string }>(cold.note, name)?.value ?? 0),
+    write: (name: string, value: number): void => void run(cold.setNote, name, String(value)),
   };
 }
 
@@ -181,12 +173,4 @@ interface SessionRead {
   readonly n: number;
   readonly owner: string;
   readonly kind: string;
-}
-
-interface TurnItems {
-  readonly n: number;
-  readonly key: string;
-  readonly input: string;
-  readonly answer: string;
-  readonly echo: string | null;
 }

@@ -2,13 +2,10 @@
 import type { Item } from "../core/item.ts";
 import type { HeadLine, SessionLine, TurnLine } from "./archive.ts";
 import { cold } from "./cold.ts";
-import type { Prepare } from "./prepared.ts";
-import { createReadText, type Kind, lengthen, type ReadTurn, toEcho } from "./rows.ts";
-import { toNumber } from "./schema.ts";
+import type { Tables } from "./prepared.ts";
+import { lengthen, type NewSession, type ReadText, type ReadTurn, toEcho } from "./rows.ts";
+import { archiveVersion as version, toNumber } from "./schema.ts";
 import { readSecrets } from "./secrets.ts";
-
-/** Of the lines. The former engine wrote version 1. */
-export const version = 2;
 
 const stepSessions = 100;
 /** How much one step reads, once it is more. */
@@ -30,11 +27,9 @@ export interface PlacedTurn extends ReadTurn {
   readonly remembers: number;
 }
 
-export function createExport(prepare: Prepare) {
-  const readText = createReadText(prepare);
-
+export function createExport({ one, all }: Tables, readText: ReadText) {
   function toExported(row: SessionRow): ExportedSession {
-    const turns = prepare(cold.turnNumbers).all(row.n) as unknown as readonly { readonly n: number }[];
+    const turns = all<{ readonly n: number }>(cold.turnNumbers, row.n);
     return { id: row.id, line: toLine(toSessionLine(row)), turns: turns.map(({ n }) => n) };
   }
 
@@ -61,16 +56,16 @@ export function createExport(prepare: Prepare) {
 
   return {
     archiveHead(): string {
-      const [hintKeys, sealKeys] = [readSecrets(prepare, "hints"), readSecrets(prepare, "seals")];
+      const [hintKeys, sealKeys] = [readSecrets(all, "hints"), readSecrets(all, "seals")];
       return toLine({ type: "portico", version, hintKeys: [...hintKeys], sealKeys: [...sealKeys] });
     },
 
     sessionsToExport: ({ after }: { readonly after: number }): readonly ExportedSession[] =>
-      (prepare(cold.sessionsAfter).all(after, stepSessions) as unknown as readonly SessionRow[]).map(toExported),
+      all<SessionRow>(cold.sessionsAfter, after, stepSessions).map(toExported),
 
-    sessionToExport(given: { readonly name: string; readonly isHidden: boolean }): ExportedSession | undefined {
-      const row = prepare(given.isHidden ? cold.hiddenSession : cold.session).get(toNumber(given.name), given.name);
-      return row && toExported(row as unknown as SessionRow);
+    sessionToExport({ name }: { readonly name: string }): ExportedSession | undefined {
+      const row = one<SessionRow>(cold.session, toNumber(name), name);
+      return row && toExported(row);
     },
 
     /** The lines of these turns as far as they fit one step, and how many of them were read. What is gone has none. */
@@ -78,7 +73,7 @@ export function createExport(prepare: Prepare) {
       let text = "";
       let taken = 0;
       for (const n of turns) {
-        const row = prepare(cold.placedTurn).get(n) as PlacedTurn | undefined;
+        const row = one<PlacedTurn>(cold.placedTurn, n);
         if (row !== undefined) text += toLine(toTurnLine(row));
         taken += 1;
         if (text.length > stepCharacters) break;
@@ -88,13 +83,9 @@ export function createExport(prepare: Prepare) {
   };
 }
 
-interface SessionRow {
-  readonly id: number;
+/** A session as the tables have it, with its tip's key. */
+export interface SessionRow extends NewSession {
   readonly n: number;
-  readonly name: string;
-  readonly kind: Kind;
-  readonly owner: string;
-  readonly created: number;
   readonly used: number;
   readonly metadata: string;
   readonly shows: number;

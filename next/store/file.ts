@@ -1,14 +1,11 @@
 /** The file of a store: only ours, private to its user, and at any time one gateway's alone. */
 import { randomBytes } from "node:crypto";
-import { accessSync, chmodSync, closeSync, constants, mkdirSync, openSync, statSync } from "node:fs";
+import { accessSync, closeSync, constants, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../core/errors.ts";
-import { applicationId, beginning, layout, pragmas, schema } from "./schema.ts";
+import { applicationId, beginning, layout, patienceMs, pragmas, schema } from "./schema.ts";
 import { primary, primaryOf } from "./trouble.ts";
-
-/** How long whoever opens or writes waits for another process at the same file. */
-export const patienceMs = 10_000;
 
 /** Makes a new file, or throws for one that is not ours to read, which stays as it was. */
 export function prepareFile(file: string): void {
@@ -56,9 +53,7 @@ export const lockPath = (file: string): string => `${file}-gateway`;
 
 /** An existing one is not opened: to close it again would release the lock that this process may have on it. */
 function makePrivate(path: string): void {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined) closeSync(openSync(path, "a", 0o600));
-  else if (found.uid === process.getuid?.() && (found.mode & 0o077) !== 0) chmodSync(path, 0o600);
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) closeSync(openSync(path, "a", 0o600));
 }
 
 function isWithoutTables(file: string): boolean {
@@ -99,28 +94,19 @@ function begin(file: string): void {
 
 /** Of the engine before this one: "Port" in ASCII. */
 const formerId = 0x506f7274;
-const newFile =
-  "Start with a new file (gateway.sessions.store), or with the release that wrote it; this one was left as it is.";
+const newFile = "Start with a new file (gateway.sessions.store); this one was left as it is.";
 const anotherFile = "Name another file for the session store; this one was left as it is.";
 const usualRemedy =
-  "Check that the gateway's user may read and write it, the files beside it whose names begin with its name, and its folder.";
-const remedies = new Map<number | undefined, string>([
-  [primary.full, "Make room on its disk, or name another file for the session store."],
-  [primary.diskFails, "Check that it is a file, and that its disk is neither full nor failing."],
-  [primary.corrupt, "Restore a backup, or move the file away: the next start makes an empty one."],
-]);
-
+  "Check that the gateway's user may read and write it, what is beside it under its name, and its folder, and that there is room.";
 function cannotOpen(file: string, thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   const code = primaryOf(thrown);
   if (code === primary.notDatabase) return refusal(file, "is not a database.", anotherFile, thrown);
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
-  return refusal(file, `cannot be opened: ${reason}.`, remedies.get(code) ?? usualRemedy, thrown);
+  return refusal(file, `cannot be opened: ${reason}.`, usualRemedy, thrown);
 }
 
 function refusal(file: string, what: string, remedy: string, cause?: unknown): GatewayError {
-  return new GatewayError("store_unavailable", `The session store ${file} ${what} ${remedy}`, {
-    cause,
-    isLasting: true,
-  });
+  const message = `The session store ${file} ${what} ${remedy}`;
+  return new GatewayError("store_unavailable", message, { cause, isLasting: true });
 }

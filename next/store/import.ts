@@ -5,42 +5,40 @@ import type { HeadLine, Line, SessionLine, TurnLine } from "./archive.ts";
 import { cold } from "./cold.ts";
 import { createNotes } from "./deletions.ts";
 import { readLines } from "./lines.ts";
-import type { Prepare } from "./prepared.ts";
-import { toRow, type TurnRow } from "./rows.ts";
+import type { Tables } from "./prepared.ts";
+import { type NewSession, toRow, type TurnRow } from "./rows.ts";
 import { toNumber } from "./schema.ts";
 import { readSecrets } from "./secrets.ts";
 
 interface Hands {
-  addSession(id: number, name: string, owner: string, kind: string, metadata: string, created: number): number;
+  addSession(session: NewSession, metadata: string): number;
   addTurn(session: number, row: TurnRow): void;
 }
 
-export function createImport(prepare: Prepare, { addSession, addTurn }: Hands) {
-  const notes = createNotes(prepare);
-  const findSession = (name: string) => prepare(cold.sessionById).get(toNumber(name)) as KnownSession | undefined;
-  const findTurn = (key: string) => prepare(cold.turnById).get(toNumber(key)) as KnownTurn | undefined;
+export function createImport({ one, run, all }: Tables, { addSession, addTurn }: Hands) {
+  const notes = createNotes({ one, run });
+  const findSession = (name: string) => one<KnownSession>(cold.sessionById, toNumber(name));
+  const findTurn = (key: string) => one<KnownTurn>(cold.turnById, toNumber(key));
 
   /** A store without hinted sessions takes over the archive's key; any other tries that after its own. */
   function takeKeys({ hintKeys, sealKeys }: HeadLine): void {
-    const isFree = prepare(cold.anyHinted).get() === undefined;
-    if (isFree) prepare(cold.adoptSecret).run(hintKeys[0] ?? "", "hints");
+    if (one(cold.anyHinted) === undefined) run(cold.adoptSecret, hintKeys[0] ?? "", "hints");
     for (const [kind, keys] of Object.entries({ hints: hintKeys, seals: sealKeys })) {
-      const known = new Set(readSecrets(prepare, kind));
-      for (const key of keys) if (!known.has(key)) prepare(cold.addSecret).run(`${kind}:${key.slice(0, 16)}`, key);
+      const known = readSecrets(all, kind);
+      for (const key of keys) if (!known.includes(key)) run(cold.addSecret, `${kind}:${key.slice(0, 16)}`, key);
     }
   }
 
-  /** Its number if it is new. */
-  function takeSession({ id, owner, kind, metadata, shows, createdAt, usedAt }: SessionLine): number | undefined {
+  /** False: it is there already. */
+  function takeSession({ id, owner, kind, metadata, shows, createdAt, usedAt }: SessionLine): boolean {
     const name = toName(id);
     const known = findSession(name);
-    if (known === undefined) {
-      const n = addSession(toNumber(name), name, owner, kind, JSON.stringify(metadata), Date.parse(createdAt));
-      prepare(cold.setUse).run(shows ? 1 : 0, Date.parse(usedAt), n);
-      return n;
-    }
-    if (known.name === name && known.owner === owner) return undefined;
-    throw refuse(`The session ${id} belongs to another owner here.`);
+    if (known?.name === name && known.owner === owner) return false;
+    if (known !== undefined) throw refuse(`The session ${id} belongs to another owner here.`);
+    const session = { id: toNumber(name), name, owner, kind, created: Date.parse(createdAt) };
+    const n = addSession(session, JSON.stringify(metadata));
+    run(cold.setUse, shows ? 1 : 0, Date.parse(usedAt), n);
+    return true;
   }
 
   /** False: it is there already. */
@@ -48,7 +46,8 @@ export function createImport(prepare: Prepare, { addSession, addTurn }: Hands) {
     const { id, owner, parent } = line;
     const session = findSession(toName(line.session));
     if (session === undefined) throw refuse(`The turn ${id} belongs to no session that stands before it.`);
-    if (session.owner !== owner) throw refuse(`The turn ${id} has the owner '${owner}', and its session another owner.`);
+    if (session.owner !== owner)
+      throw refuse(`The turn ${id} has the owner '${owner}', and its session another owner.`);
     const known = findTurn(id);
     if (known?.key === id && known.session === session.n) return false;
     if (known !== undefined) throw refuse(`There is another turn with the key of ${id} in this store.`);
@@ -68,14 +67,14 @@ export function createImport(prepare: Prepare, { addSession, addTurn }: Hands) {
         const line = JSON.parse(text) as Line;
         if (line.type === "portico") takeKeys(line);
         else if (line.type === "session") {
-          if (takeSession(line) !== undefined && line.kind !== "hidden") sessions += 1;
+          if (takeSession(line) && line.kind !== "hidden") sessions += 1;
           if (line.tip !== undefined) tips.push([line.id, line.tip]);
         } else if (line.type === "turn" && takeTurn(line)) {
           turns += 1;
           oldest = Math.min(oldest, toNumber(line.id));
         }
       }
-      for (const [id, tip] of tips) prepare(cold.giveTip).run(toNumber(tip), toNumber(toName(id)), toNumber(tip), tip);
+      for (const [id, tip] of tips) run(cold.giveTip, toNumber(tip), toNumber(toName(id)), toNumber(tip), tip);
       // The retention looks at them as at any others.
       for (const name of ["aged", "shortened"]) if (notes.read(name) >= oldest) notes.write(name, oldest - 1);
       return { sessions, turns };
@@ -85,13 +84,17 @@ export function createImport(prepare: Prepare, { addSession, addTurn }: Hands) {
 
 /** As if it was said here: every field was checked. */
 function toTurnRow(line: TurnLine, above: KnownTurn | undefined): TurnRow {
-  const { id: key, owner, session, digest, question = "", createdAt, told, answer: items } = line;
+  const { id: key, digest, question = "", told, answer: items } = line;
   const parent = above && { turn: above.n, depth: above.depth, digest: "", remembers: false, hasFollowers: true };
-  const place = { key, owner, session, parent, marks: { question, digest: digest ?? "" }, isLoose: digest === undefined };
   const row = toRow({
     ...line,
-    ...place,
-    ...{ createdAt: Date.parse(createdAt), answer: { ...told, items }, leads: false, tip: undefined, learns: false },
+    key,
+    parent,
+    createdAt: Date.parse(line.createdAt),
+    marks: { question, digest: digest ?? "" },
+    isLoose: digest === undefined,
+    answer: { ...told, items },
+    leads: false,
   } as unknown as Commit);
   return told === undefined ? { ...row, values: row.values.with(11, "") } : row;
 }

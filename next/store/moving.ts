@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Imported } from "../core/store.ts";
+import type { Access } from "./access.ts";
 import type { ExportedSession } from "./export.ts";
 import type { FoundSession } from "./reads.ts";
-import type { Access } from "./threads.ts";
 
 /** How many turns are asked for at once; how much of them comes is decided where they are read. */
 const stepTurns = 200;
@@ -17,14 +17,14 @@ export async function* exportLines(
 ): AsyncGenerator<string, void, void> {
   yield await read("archiveHead", undefined);
   if (wanted === undefined) yield* exportAll();
-  for (const { name, isHidden } of wanted ?? []) {
-    const session = await read("sessionToExport", { name, isHidden });
+  for (const { name } of wanted ?? []) {
+    const session = await read("sessionToExport", { name });
     if (session !== undefined) yield* exportSession(session);
   }
   yield `${JSON.stringify({ type: "end" })}\n`;
 
   async function* exportAll(): AsyncGenerator<string, void, void> {
-    for (let after: number | undefined = -1; after !== undefined; ) {
+    for (let after: number | undefined = -1; after !== undefined;) {
       const sessions: readonly ExportedSession[] = await read("sessionsToExport", { after });
       for (const session of sessions) yield* exportSession(session);
       after = sessions.at(-1)?.id;
@@ -33,7 +33,7 @@ export async function* exportLines(
 
   async function* exportSession({ line, turns }: ExportedSession): AsyncGenerator<string, void, void> {
     yield line;
-    for (let at = 0; at < turns.length; ) {
+    for (let at = 0; at < turns.length;) {
       const { text, taken } = await read("turnLines", { turns: turns.slice(at, at + stepTurns) });
       if (text !== "") yield text;
       at += taken;

@@ -5,7 +5,7 @@ import type { Erased, HintWanted, Operator, Page, SessionSummary } from "../core
 import type { Access } from "./access.ts";
 import { exportLines, importLines } from "./moving.ts";
 import type { FoundSession } from "./reads.ts";
-import { giveBack, prune, removeDoomed } from "./retention.ts";
+import { prune, removeDoomed, repeat } from "./retention.ts";
 import { toTurn } from "./rows.ts";
 
 /** How many turns are read, or removed, at once. */
@@ -14,16 +14,16 @@ const stepTurns = 50;
 export function createOperator(access: Access): Omit<Operator, "check"> {
   const { read, write, emptyLog, secrets, readText } = access;
 
-  async function listUnder({ hint, owner }: HintWanted, after: string | undefined): Promise<readonly SessionSummary[]> {
+  /** At most one session an owner, of the archive's or of our own. */
+  async function listUnder({ hint, owner }: HintWanted): Promise<readonly SessionSummary[]> {
     const owners = owner === undefined ? await read("owners", undefined) : [owner];
     const names = owners.flatMap((each) => secrets.sessionsOf(each, hint)).map(toName);
-    const found = (await read("summaries", { names })).toSorted((one, other) => other.updatedAt - one.updatedAt);
-    return after === undefined ? found : found.slice(found.findIndex(({ id }) => id === after) + 1);
+    return (await read("summaries", { names })).toSorted((one, other) => other.updatedAt - one.updatedAt);
   }
 
   return {
     async listSessions({ owner, hint, after, limit }) {
-      if (hint !== undefined) return toPage(await listUnder({ hint, owner }, after), limit);
+      if (hint !== undefined) return toPage(await listUnder({ hint, owner }), limit);
       const name = after === undefined ? undefined : toName(after);
       const found = await read("sessions", { owner, after: name, limit: limit + 1 });
       if (found === undefined) throw notFound(`The session store has no session '${after}'; it may have been deleted.`);
@@ -34,8 +34,8 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
       return toPage(await read("hiddenSessions", { owner, after: key, limit: limit + 1 }), limit);
     },
     readSession: async (id) => (await find(id)).session,
-    async *readTurns({ id, isHidden }) {
-      const { turns } = (await read("sessionToExport", { name: toName(id), isHidden })) ?? { turns: [] };
+    async *readTurns({ id }) {
+      const { turns } = (await read("sessionToExport", { name: toName(id) })) ?? { turns: [] };
       for (let at = 0; at < turns.length; at += stepTurns) {
         for (const row of await read("turns", { turns: turns.slice(at, at + stepTurns) })) {
           // What was deleted and holds the tree together says nothing.
@@ -47,10 +47,8 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
       const { session, turn } = await find(id);
       const erasure = { name: session.name, moment, at: now };
       if (turn !== undefined) {
-        const below = await read("below", { n: turn });
-        for (let at = 0; at < below.length; at += stepTurns)
-          await write("dropTurns", { ...erasure, turns: below.slice(at, at + stepTurns) });
-        return finish({ id, type: "thread", turns: below.length });
+        const turns = await repeat(() => write("removeBelow", { ...erasure, turn }));
+        return finish({ id, type: "thread", turns });
       }
       if (!(await write("dropSession", erasure))) throw notFound(`Session with id '${id}' not found.`);
       const turns = await removeDoomed(access);
@@ -74,7 +72,7 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
       );
     },
     importLines: (bytes) => importLines(access, bytes),
-    prune: (rules, now) => prune(access, rules, now),
+    prune: (rules) => prune(access, rules),
   };
 
   /** A session, or what is around a turn that is in a hidden one. */
@@ -93,7 +91,7 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
 
   /** Gone from the raw files, with its space. */
   async function finish<Told>(erased: Told): Promise<Told> {
-    await giveBack(access);
+    await repeat(() => write("giveBack", undefined));
     await emptyLog();
     return erased;
   }

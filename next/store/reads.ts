@@ -4,9 +4,9 @@ import type { Item } from "../core/item.ts";
 import type { SessionRecord, SessionSummary } from "../core/store.ts";
 import type { UnusedSession } from "./aging.ts";
 import { cold } from "./cold.ts";
-import { createExport } from "./export.ts";
-import { createCache } from "./prepared.ts";
-import type { ArchivedTurn } from "./archive.ts";
+import { createExport, type PlacedTurn, type SessionRow } from "./export.ts";
+import { createCache, createTables } from "./prepared.ts";
+import { createReadText } from "./rows.ts";
 import { toNumber } from "./schema.ts";
 
 export type Reads = ReturnType<typeof createReads>;
@@ -23,7 +23,7 @@ interface FoundTurn {
 }
 
 interface SummaryPage {
-  readonly owner: string | undefined;
+  readonly owner?: string | null | undefined;
   /** A session's name or, of a hidden one, its first turn's key. */
   readonly after: string | undefined;
   readonly limit: number;
@@ -31,79 +31,62 @@ interface SummaryPage {
 
 export function createReads(database: DatabaseSync) {
   const prepare = createCache(database);
+  const tables = createTables(prepare);
+  const { one, all } = tables;
 
   return {
-    ...createExport(prepare),
+    ...createExport(tables, createReadText(prepare)),
 
-    owners: (): readonly string[] =>
-      prepare(cold.owners)
-        .all()
-        .map((row) => String(row["owner"])),
+    owners: (): readonly string[] => all<{ readonly owner: string }>(cold.owners).map(({ owner }) => owner),
 
     /** Undefined: `after` is unknown. */
-    sessions({ owner, after, limit }: SummaryPage): readonly SessionSummary[] | undefined {
-      const from =
-        after === undefined ? beforeAll : (prepare(cold.place).get(toNumber(after), after) as Place | undefined);
+    sessions({ owner = null, after, limit }: SummaryPage): readonly SessionSummary[] | undefined {
+      const from = after === undefined ? beforeAll : one<SessionRow>(cold.session, toNumber(after), after);
       if (from === undefined) return undefined;
-      const { used, n } = from;
-      if (owner === undefined) return summariesOf(prepare(cold.sessionsBehind).all(used, used, n, limit));
-      return summariesOf(prepare(cold.sessionsOfOwnerBehind).all(used, used, n, owner, limit));
+      return all<SummaryRow>(cold.sessionsBehind, owner, from.used, from.used, from.n, limit).map(toSummary);
     },
 
-    hiddenSessions({ owner, after, limit }: SummaryPage): readonly SessionSummary[] {
-      const newest = prepare(cold.newestTurn).get() as { readonly n: number | null };
-      const below = after === undefined ? (newest.n ?? 0) + 1 : toNumber(after);
-      if (owner === undefined) return summariesOf(prepare(cold.hiddenBehind).all(below, limit));
-      return summariesOf(prepare(cold.hiddenOfOwnerBehind).all(below, owner, limit));
+    hiddenSessions({ owner = null, after, limit }: SummaryPage): readonly SessionSummary[] {
+      const newest = one<{ readonly n: number | null }>(cold.newestTurn)?.n ?? 0;
+      const below = after === undefined ? newest + 1 : toNumber(after);
+      return all<SummaryRow>(cold.hiddenBehind, owner, below, limit).map(toSummary);
     },
 
     /** Of those that exist. */
     summaries: ({ names }: { readonly names: readonly string[] }): readonly SessionSummary[] =>
-      names.flatMap((name) => summariesOf(prepare(cold.summary).all(toNumber(name), name))),
+      names.flatMap((name) => all<SummaryRow>(cold.summary, toNumber(name), name).map(toSummary)),
 
     session({ name }: { readonly name: string }): FoundSession | undefined {
-      return toFound(prepare(cold.session).get(toNumber(name), name));
+      const row = one<SessionRow>(cold.session, toNumber(name), name);
+      return row && toFound(row);
     },
 
     /** The session of a turn; once its first turn is gone that still names a hidden one. */
     sessionAround({ key }: { readonly key: string }): FoundTurn | undefined {
-      const row = prepare(cold.sessionAround).get(toNumber(key), key);
-      const session = toFound(row ?? prepare(cold.hiddenSession).get(toNumber(key), key.padEnd(48, "0")));
-      return session && { session, turn: row?.["turn"] as number | undefined };
+      const id = toNumber(key);
+      const around = one<SessionRow & { readonly turn: number }>(cold.sessionAround, id, key);
+      const row = around ?? one<SessionRow>(cold.session, id, key.padEnd(48, "0"));
+      return row && { session: toFound(row), turn: around?.turn };
     },
 
     /** From the end to the root. */
-    pathNumbers: ({ n }: { readonly n: number }): readonly number[] => toNumbers(prepare(cold.pathNumbers).all(n)),
-    /** Last first. */
-    below: ({ n }: { readonly n: number }): readonly number[] => toNumbers(prepare(cold.below).all(n)),
+    pathNumbers: ({ n }: { readonly n: number }): readonly number[] =>
+      all<{ readonly n: number }>(cold.pathNumbers, n).map((row) => row.n),
 
-    turns: ({ turns }: { readonly turns: readonly number[] }): readonly ArchivedTurn[] =>
-      turns.flatMap((n) => prepare(cold.archivedTurn).all(n) as unknown as readonly ArchivedTurn[]),
+    turns: ({ turns }: { readonly turns: readonly number[] }): readonly PlacedTurn[] =>
+      turns.flatMap((n) => all<PlacedTurn>(cold.placedTurn, n)),
 
-    idleSessions: ({ before }: { readonly before: number }): readonly UnusedSession[] =>
-      prepare(cold.idleSessions).all(before) as unknown as readonly UnusedSession[],
+    idleSessions: ({ before }: { readonly before: number }): readonly UnusedSession[] => all(cold.idleSessions, before),
 
     /** What owners have too many: those idle longest. */
     surplus({ most }: { readonly most: number }): readonly UnusedSession[] {
-      const crowded = prepare(cold.crowdedOwners).all(most) as unknown as readonly {
-        owner: string;
-        sessions: number;
-      }[];
-      return crowded.flatMap(
-        ({ owner, sessions }) => prepare(cold.idlestSessions).all(owner, sessions - most) as unknown as UnusedSession[],
-      );
+      const crowded = all<{ readonly owner: string; readonly sessions: number }>(cold.crowdedOwners, most);
+      return crowded.flatMap(({ owner, sessions }) => all<UnusedSession>(cold.idlestSessions, owner, sessions - most));
     },
   };
 }
 
-const summariesOf = (rows: unknown): readonly SessionSummary[] => (rows as readonly SummaryRow[]).map(toSummary);
-
-interface Place {
-  readonly used: number;
-  readonly n: number;
-}
-
-const beforeAll: Place = { used: Number.MAX_SAFE_INTEGER, n: 0 };
+const beforeAll = { used: Number.MAX_SAFE_INTEGER, n: 0 };
 
 interface SummaryRow {
   readonly name: string;
@@ -140,20 +123,7 @@ function toBeginning(input: string | null): string | undefined {
   return `${line.slice(0, beginningCharacters).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
-interface RecordRow {
-  readonly n: number;
-  readonly name: string;
-  readonly kind: string;
-  readonly owner: string;
-  readonly created: number;
-  readonly used: number;
-  readonly metadata: string;
-  readonly tip: string | null;
-}
-
-function toFound(found: unknown): FoundSession | undefined {
-  if (found === undefined) return undefined;
-  const { n, name, kind, owner, created, used, metadata, tip } = found as RecordRow;
+function toFound({ n, name, kind, owner, created, used, metadata, tip }: SessionRow): FoundSession {
   return {
     n,
     name,
@@ -165,8 +135,4 @@ function toFound(found: unknown): FoundSession | undefined {
     metadata: JSON.parse(metadata) as Readonly<Record<string, string>>,
     tip: tip ?? undefined,
   };
-}
-
-function toNumbers(rows: unknown): readonly number[] {
-  return (rows as readonly { readonly n: number }[]).map(({ n }) => n);
 }

@@ -1,13 +1,13 @@
 /** What is no longer kept goes, in transactions so small that no turn waits for them. */
 import type { Pruned, PruneRules } from "../core/store.ts";
 import type { Access } from "./access.ts";
-import type { Step, UnusedSession } from "./aging.ts";
+import type { UnusedSession } from "./aging.ts";
+import type { Step } from "./deletions.ts";
 
-const dayMs = 86_400_000;
 /** How many sessions one step makes invisible. */
 const stepSessions = 100;
 
-export async function prune(access: Access, rules: PruneRules, now: number): Promise<Pruned> {
+export async function prune(access: Access, rules: PruneRules): Promise<Pruned> {
   const { read, write, emptyLog } = access;
   const { idleBefore, maxTurnsPerThread, maxSessionsPerOwner } = rules;
   const inUse = (): readonly number[] => [...(rules.inUse?.() ?? [])];
@@ -29,8 +29,7 @@ export async function prune(access: Access, rules: PruneRules, now: number): Pro
   if (maxTurnsPerThread !== undefined) turns += await repeat(() => write("shorten", { most: maxTurnsPerThread }));
   if (maxSessionsPerOwner !== undefined) await dropAll(await read("surplus", { most: maxSessionsPerOwner }));
   // Idempotency keys and the logs of deltas go here after their time, once they have columns.
-  await write("forgetErased", { before: now - dayMs });
-  await giveBack(access);
+  await repeat(() => write("giveBack", undefined));
   await emptyLog();
   return { sessions, turns };
 }
@@ -40,12 +39,8 @@ export function removeDoomed({ write }: Access): Promise<number> {
   return repeat(() => write("removeDoomed", undefined));
 }
 
-export async function giveBack({ write }: Access): Promise<void> {
-  await repeat(() => write("giveBack", undefined));
-}
-
 /** Repeats a step until it has nothing left to do. */
-async function repeat(step: () => Promise<Step>): Promise<number> {
+export async function repeat(step: () => Promise<Step>): Promise<number> {
   let turns = 0;
   for (let isDone = false; !isDone;) {
     const done = await step();

@@ -17,12 +17,16 @@ export interface TurnRow {
   readonly texts: readonly (readonly [digest: string, text: string])[];
 }
 
-export interface SessionRow {
+export interface NewSession {
   readonly id: number;
   readonly name: string;
   readonly owner: string;
   readonly kind: Kind;
   readonly created: number;
+}
+
+/** What a turn does to its session. */
+export interface SessionRow extends NewSession {
   readonly turn: number;
   readonly leads: boolean;
   readonly tip: number | null;
@@ -37,7 +41,8 @@ export function toRow(commit: Commit): TurnRow {
   const n = toNumber(key);
   const texts: [string, string][] = [];
   const name = session === undefined ? key.padEnd(48, "0") : session.slice("conv_".length);
-  const calls = answer.items.flatMap((item) => (item.type === "tool-call" ? [item.callId] : []));
+  // An imported one may have nulls where items were deleted.
+  const calls = answer.items.flatMap((item) => (item?.type === "tool-call" ? [item.callId] : []));
   const { items, error, ...told } = answer;
   return {
     session: {
@@ -75,15 +80,15 @@ export function toRow(commit: Commit): TurnRow {
 const longCharacters = 1_000;
 const mark = "\u0001";
 
-export function shortText(text: string, texts: [string, string][]): string {
+function shortText(text: string, texts: [string, string][]): string {
   if (text.length < longCharacters) return text;
   const digest = hash("sha1", text, "base64url");
   texts.push([digest, text]);
   return mark + digest;
 }
 
-export function shorten(item: Item, texts: [string, string][]): Item {
-  if (item.type !== "message" || !isInstruction(item) || typeof item.content !== "string") return item;
+function shorten(item: Item, texts: [string, string][]): Item {
+  if (item?.type !== "message" || !isInstruction(item) || typeof item.content !== "string") return item;
   return item.content.length < longCharacters ? item : { ...item, content: shortText(item.content, texts) };
 }
 
@@ -92,6 +97,15 @@ export type ReadText = (session: number, digest: string) => string | undefined;
 
 export function createReadText(prepare: Prepare): ReadText {
   return (session, digest) => prepare(cold.text).get(session, digest)?.["text"] as string | undefined;
+}
+
+/** Within one session, for as long as it is held. */
+export function createReadOnce(read: ReadText): ReadText {
+  const known = new Map<string, string | undefined>();
+  return (session, digest) => {
+    if (!known.has(digest)) known.set(digest, read(session, digest));
+    return known.get(digest);
+  };
 }
 
 /** The digests of the texts that are kept beside a turn, by its own. */

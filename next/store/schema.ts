@@ -7,11 +7,17 @@
 /** Of the layout below. A newer one is refused untouched. */
 export const layout = 1;
 
+/** Of an archive's lines. The engine before this one wrote version 1. */
+export const archiveVersion = 2;
+
 /** Marks a file as ours: "Ptco" in ASCII. */
 export const applicationId = 0x5074636f;
 
 /** Of a new file: fewer pages are touched by a turn than with the usual 4 KB; what is deleted gives its space back. */
 export const beginning = ["page_size = 8192", "auto_vacuum = INCREMENTAL"];
+
+/** How long whoever opens or writes waits for another process at the same file. */
+export const patienceMs = 10_000;
 
 /** What is deleted is overwritten. */
 export const pragmas = ["journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "wal_autocheckpoint = 4000"];

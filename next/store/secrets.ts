@@ -1,6 +1,7 @@
 /** The secrets that live and die with what is stored: the store's own, and those that came with archives. */
 import { hash } from "node:crypto";
-import type { Prepare } from "./prepared.ts";
+import { cold } from "./cold.ts";
+import type { Tables } from "./prepared.ts";
 
 export interface Secrets {
   /**
@@ -18,20 +19,20 @@ export interface Secrets {
 
 const renewalMs = 1_000;
 
-export function createSecrets(prepare: Prepare, isThere: (id: string) => boolean): Secrets {
-  let hintKeys = readSecrets(prepare, "hints");
-  let seals = readSecrets(prepare, "seals");
+export function createSecrets({ all }: Tables, isThere: (id: string) => boolean): Secrets {
+  let hintKeys = readSecrets(all, "hints");
+  let seals = readSecrets(all, "seals");
   let sealKeys = toBytes(seals);
   let renewedAt = performance.now();
 
   function sessionsOf(owner: string, hint: string): readonly string[] {
-    hintKeys = readSecrets(prepare, "hints");
+    hintKeys = readSecrets(all, "hints");
     return hintKeys.map((key) => toSessionId(key, owner, hint));
   }
 
   function renew(): void {
     renewedAt = performance.now();
-    const found = readSecrets(prepare, "seals");
+    const found = readSecrets(all, "seals");
     if (found.length === seals.length) return;
     seals = found;
     sealKeys = toBytes(found);
@@ -54,9 +55,8 @@ export function createSecrets(prepare: Prepare, isThere: (id: string) => boolean
 }
 
 /** The store's own comes first: a name is a kind, and what came with an archive has something behind it. */
-export function readSecrets(prepare: Prepare, kind: string): readonly string[] {
-  const rows = prepare("SELECT value FROM secret WHERE name >= ? AND name < ? ORDER BY name").all(kind, `${kind};`);
-  return rows.map((row) => String(row["value"]));
+export function readSecrets(all: Tables["all"], kind: string): readonly string[] {
+  return all<{ readonly value: string }>(cold.secrets, kind, `${kind};`).map(({ value }) => value);
 }
 
 /** One hash of a secret of fixed length and the name costs a quarter of an HMAC; cut off, nothing can be appended to it. */

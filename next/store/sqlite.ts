@@ -6,13 +6,12 @@ import type { Maker, Session } from "../core/place.ts";
 import type { Conversations, Finding, Operator, Query, Store } from "../core/store.ts";
 import type { Access } from "./access.ts";
 import { createConversations } from "./conversations.ts";
-import { lockFile, patienceMs, prepareFile } from "./file.ts";
+import { lockFile, prepareFile } from "./file.ts";
 import { createGrouped } from "./grouped.ts";
-import { createHealth } from "./health.ts";
 import { createOperator } from "./operator.ts";
-import { createCache } from "./prepared.ts";
-import type { Reads } from "./reads.ts";
+import { createCache, createTables } from "./prepared.ts";
 import {
+  createReadOnce,
   createReadText,
   type Kind,
   type NodeRow,
@@ -23,11 +22,11 @@ import {
   toRow,
   toTurn,
 } from "./rows.ts";
-import { pragmas, toNumber } from "./schema.ts";
+import { patienceMs, toNumber } from "./schema.ts";
 import { createSecrets } from "./secrets.ts";
-import { type Call, startThread, type Thread } from "./threads.ts";
+import { openReader } from "./threads.ts";
 import { cannotRead, toFailure } from "./trouble.ts";
-import type { Writes } from "./writes.ts";
+import { openWriter } from "./writing.ts";
 
 export interface SqliteStore extends Store, Conversations, Operator {
   /** Of what callers carry for the gateway; the first one seals. The same list until an archive brought others. */
@@ -56,48 +55,47 @@ function open(file: string, onFatal: (message: string) => void, unlock: () => vo
   const reading = new DatabaseSync(file, { timeout: patienceMs });
   reading.exec("PRAGMA query_only = ON");
   const prepare = createCache(reading);
+  const tables = createTables(prepare);
   const readText = createReadText(prepare);
   const isThere = (id: string): boolean =>
     prepare(thereStatement).get(toNumber(id.slice("conv_".length))) !== undefined;
-  const secrets = createSecrets(prepare, isThere, () => performance.now());
-  const writer = startThread<Writes>("writer", { file, pragmas, patienceMs });
-  const health = createHealth(writer, (message) => onFatal(`${message} (${file})`));
-  const reader = createLater(() => startThread<Reads>("reader", { file }));
+  const secrets = createSecrets(tables, isThere);
+  const writer = openWriter(file, onFatal);
+  const reader = openReader(file);
   const finds = createGrouped(async (queries: readonly Query[]) => queries.map((query) => attempt(() => find(query))));
   const access: Access = {
     secrets,
     readText,
-    read: (name, given) => reader.call([name, given] as unknown as Call<Reads>) as never,
-    write: (name, given) => health.write([name, given] as unknown as Call<Writes>) as never,
-    emptyLog: health.emptyLog,
+    read: (name, given) => reader.read([name, given]) as never,
+    write: (name, given) => writer.write([name, given]) as never,
+    emptyLog: writer.emptyLog,
   };
 
   return {
-    ...createConversations(access, prepare),
+    ...createConversations(access, tables),
     ...createOperator(access),
     sessionOf: secrets.sessionOf,
     sealKeys: secrets.sealKeys,
     sealKey: secrets.sealKeys()[0] ?? Buffer.alloc(0),
-    checkKeeping: health.checkKeeping,
-    check: health.check,
+    checkKeeping: writer.checkKeeping,
+    check: writer.check,
     find: finds.send,
     async path({ turn }) {
       const rows = reads(() => prepare(pathStatement).all(turn)) as unknown as readonly ReadTurn[];
-      return rows.toReversed().map((row): Step => ({ input: toInput(row, readText), answer: toItems(row.answer) }));
+      // Of a long thread every turn has the same instructions.
+      const readOnce = createReadOnce(readText);
+      return rows.toReversed().map((row): Step => ({ input: toInput(row, readOnce), answer: toItems(row.answer) }));
     },
     async commit(turn) {
-      if (!(await health.write(["commit", toRow(turn)]))) throw sessionErased();
+      if (!(await writer.write(["commit", toRow(turn)]))) throw sessionErased();
     },
     async turn(owner, key) {
       const row = reads(() => prepare(turnStatement).get(toNumber(key), key, owner)) as ReadTurn | undefined;
       return row && toTurn(row, readText);
     },
     async close() {
-      await health.close();
       await reader.close();
-      // To close it would write what nobody knows the fate of.
-      if (health.isLost) await writer.kill();
-      else await writer.close();
+      await writer.close();
       reading.close();
       unlock();
     },
@@ -175,19 +173,6 @@ const pathStatement = `WITH RECURSIVE up (n) AS (
 const thereStatement = "SELECT 1 FROM session WHERE id = ?";
 const turnStatement = `SELECT t.n, t.key, t.session, s.name, s.kind, t.model, t.created, t.input, t.answer, t.told, t.echo
   FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.told <> ''`;
-
-/** A thread that few gateways ever need starts when it is first asked. */
-function createLater(start: () => Thread<Reads>) {
-  let thread: Thread<Reads> | undefined;
-  return {
-    async call(call: Call<Reads>): Promise<unknown> {
-      const [outcome] = await (thread ??= start()).send([call]);
-      if (outcome !== undefined && "result" in outcome) return outcome.result;
-      throw cannotRead(outcome?.failure ?? { message: "The reader answered nothing." });
-    },
-    close: async () => thread?.close(),
-  };
-}
 
 function sessionErased(): GatewayError {
   return new GatewayError(

@@ -1,22 +1,19 @@
 /** The thread that writes: what comes together is one transaction, synced once; if it fails, each of it alone. */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
+import { patienceMs, pragmas } from "./schema.ts";
 import type { Call, Outcome, Request } from "./threads.ts";
 import { isSyncFailure, toFailure } from "./trouble.ts";
-import { createWrites, type Writes } from "./writes.ts";
+import { createWrites } from "./writes.ts";
 
-const { file, pragmas, patienceMs } = workerData as {
-  readonly file: string;
-  readonly pragmas: readonly string[];
-  readonly patienceMs: number;
-};
+const { file } = workerData as { readonly file: string };
 const database = new DatabaseSync(file, { timeout: patienceMs });
 for (const pragma of pragmas) database.exec(`PRAGMA ${pragma}`);
-const writes = createWrites(database) as Record<keyof Writes, (given: never) => unknown>;
+const writes = createWrites(database) as Record<string, (given: never) => unknown>;
 const begin = database.prepare("BEGIN IMMEDIATE");
 const commit = database.prepare("COMMIT");
 
-parentPort?.on("message", (request: Request<Writes>) => {
+parentPort?.on("message", (request: Request) => {
   if (request === "close") {
     database.close();
     parentPort?.close();
@@ -26,10 +23,10 @@ parentPort?.on("message", (request: Request<Writes>) => {
   parentPort?.postMessage(request === "empty-log" ? [emptyLog()] : runTogether(request));
 });
 
-function runTogether(group: readonly Call<Writes>[]): readonly Outcome[] {
+function runTogether(group: readonly Call[]): readonly Outcome[] {
   try {
     begin.run();
-    const outcomes = group.map(([name, given]) => ({ result: writes[name](given as never) }));
+    const outcomes = group.map(([name, given]) => ({ result: writes[name]?.(given as never) }));
     commit.run();
     return outcomes;
   } catch (thrown) {
@@ -43,8 +40,7 @@ function runTogether(group: readonly Call<Writes>[]): readonly Outcome[] {
 
 function emptyLog(): Outcome {
   try {
-    database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-    return { result: undefined };
+    return { result: database.exec("PRAGMA wal_checkpoint(TRUNCATE)") };
   } catch (thrown) {
     return { failure: toFailure(thrown) };
   }

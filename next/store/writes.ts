@@ -5,45 +5,41 @@ import { createAging } from "./aging.ts";
 import { cold } from "./cold.ts";
 import { createDeletions } from "./deletions.ts";
 import { createImport } from "./import.ts";
-import { createCache } from "./prepared.ts";
-import type { SessionRow, TurnRow } from "./rows.ts";
+import { createCache, createTables } from "./prepared.ts";
+import type { NewSession, SessionRow, TurnRow } from "./rows.ts";
 import { toNumber } from "./schema.ts";
 
 export type Writes = ReturnType<typeof createWrites>;
 
-/** A session that its owner names. */
-export interface NamedSession {
+/** A conversation, as its owner described it. */
+interface Described {
   readonly name: string;
   readonly owner: string;
   readonly metadata: Metadata;
-  readonly created: number;
+  readonly at: number;
 }
 
 export function createWrites(database: DatabaseSync) {
   const prepare = createCache(database);
-  const deletions = createDeletions(prepare);
+  const tables = createTables(prepare);
+  const { one, run } = tables;
+  const deletions = createDeletions(tables);
 
   /**
    * The small number of a session, which is made if it is new. Undefined: it was deleted after the turn had begun. Of
    * two names with the same key the second is refused.
    */
-  function sessionNumber({ id, name, owner, kind, created, turn }: SessionRow): number | undefined {
+  function sessionNumber(session: SessionRow): number | undefined {
+    const { id, name, owner, turn } = session;
     const known = prepare(knownStatement).get(id) as KnownSession | undefined;
-    const erased = known ?? (prepare("SELECT moment FROM erased WHERE id = ?").get(id) as Erased | undefined);
+    const erased = known === undefined ? (prepare(erasedStatement).get(id) as Erased | undefined) : known;
     if (erased !== undefined && erased.moment !== null && turn <= erased.moment) return undefined;
-    if (known === undefined) return addSession(id, name, owner, kind, "{}", created);
+    if (known === undefined) return addSession(session, "{}");
     if (known.name === name && known.owner === owner) return known.n;
     throw new Error(`The sessions ${name} and ${known.name} have the same key.`);
   }
 
-  function addSession(
-    id: number,
-    name: string,
-    owner: string,
-    kind: string,
-    metadata: string,
-    created: number,
-  ): number {
+  function addSession({ id, name, owner, kind, created }: NewSession, metadata: string): number {
     return (prepare(addStatement).get(id, name, owner, kind, metadata, created, created) as { readonly n: number }).n;
   }
 
@@ -51,61 +47,60 @@ export function createWrites(database: DatabaseSync) {
     prepare(turnStatement).run(n, ...values);
     for (const call of calls) prepare(callStatement).run(n, call, session.turn);
     for (const [digest, text] of texts) {
-      prepare("INSERT INTO text (session, digest, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING").run(n, digest, text);
+      prepare(textStatement).run(n, digest, text);
       prepare(useStatement).run(n, digest, session.turn);
     }
   }
 
   return {
     ...deletions.writes,
-    ...createAging(prepare, deletions),
-    ...createImport(prepare, { addSession, addTurn }),
+    ...createAging(tables, deletions),
+    ...createImport(tables, { addSession, addTurn }),
 
     /** False: the session was deleted after the turn had begun. */
     commit(row: TurnRow): boolean {
-      const { session } = row;
-      const n = sessionNumber(session);
+      const { id, leads, tip, turn, learns, created } = row.session;
+      const n = sessionNumber(row.session);
       if (n === undefined) return false;
       addTurn(n, row);
-      if (session.leads)
-        prepare(leadStatement).run(session.tip, session.turn, session.learns ? 1 : 0, session.created, session.id);
-      else prepare(usedStatement).run(session.learns ? 1 : 0, session.created, session.id);
+      if (leads) prepare(leadStatement).run(tip, turn, learns ? 1 : 0, created, id);
+      else prepare(usedStatement).run(learns ? 1 : 0, created, id);
       return true;
     },
 
-    /** It hangs below the tip, wherever that stands by now. False: there is no such session. */
+    /** It hangs below the tip, wherever that stands by now. False: there is no such conversation. */
     append(row: TurnRow): boolean {
-      const { session } = row;
-      const known = prepare(cold.sessionNumber).get(session.id, session.name) as Tip | undefined;
-      if (known === undefined || known.owner !== session.owner || known.kind === "hidden") return false;
-      const above = known.tip === null ? undefined : prepare(cold.depth).get(known.tip);
-      const [n, key, , , ...rest] = row.values;
-      addTurn(known.n, { ...row, values: [n ?? 0, key ?? "", known.tip, Number(above?.["depth"] ?? 0) + 1, ...rest] });
-      prepare(leadStatement).run(known.tip, session.turn, 0, session.created, session.id);
+      const { id, name, owner, turn, created } = row.session;
+      const known = one<Tip>(cold.conversation, id, name, owner);
+      if (known === undefined) return false;
+      const { n, tip } = known;
+      const above = tip === null ? undefined : one<{ readonly depth: number }>(cold.depth, tip);
+      addTurn(n, { ...row, values: row.values.with(2, tip).with(3, (above?.depth ?? 0) + 1) });
+      prepare(leadStatement).run(tip, turn, 0, created, id);
       return true;
     },
 
     createConversation({
-      session,
+      described,
       first,
     }: {
-      readonly session: NamedSession;
-      readonly first: TurnRow | undefined;
+      readonly described: Described;
+      readonly first?: TurnRow | undefined;
     }): void {
-      const { name, owner, metadata, created } = session;
-      const n = addSession(toNumber(name), name, owner, "named", JSON.stringify(metadata), created);
+      const { name, owner, metadata, at: created } = described;
+      const n = addSession({ id: toNumber(name), name, owner, kind: "named", created }, JSON.stringify(metadata));
       if (first === undefined) return;
       addTurn(n, first);
-      prepare(cold.setTip).run(first.session.turn, n);
+      run(cold.setTip, first.session.turn, n);
     },
 
-    describe({ name, owner, metadata, created }: NamedSession): boolean {
-      return prepare(cold.describe).run(JSON.stringify(metadata), created, toNumber(name), name, owner).changes === 1;
+    describe({ name, owner, metadata, at }: Described): boolean {
+      return run(cold.describe, JSON.stringify(metadata), at, toNumber(name), name, owner) === 1;
     },
 
-    /** As large as a turn, for a small write may still fit on a full disk. */
+    /** Whether anything of this size can be written. */
     probe({ bytes }: { readonly bytes: number }): void {
-      prepare(cold.setNote).run("probe", "0".repeat(bytes));
+      run(cold.setNote, "probe", "0".repeat(bytes));
     },
   };
 }
@@ -122,13 +117,12 @@ interface KnownSession extends Erased {
 
 interface Tip {
   readonly n: number;
-  readonly owner: string;
-  readonly kind: string;
   readonly tip: number | null;
 }
 
 const knownStatement =
   "SELECT s.n, s.name, s.owner, e.moment FROM session s LEFT JOIN erased e ON e.id = s.id WHERE s.id = ?";
+const erasedStatement = "SELECT moment FROM erased WHERE id = ?";
 /** Numbers are given by the file, for the command line may make sessions beside us; not those of sessions half removed. */
 const addStatement = `INSERT INTO session (id, n, name, owner, kind, shows, metadata, created, used)
   VALUES (?, 1 + max((SELECT coalesce(max(n), 0) FROM session), (SELECT coalesce(max(n), 0) FROM doomed)), ?, ?, ?, 0, ?, ?, ?)
@@ -138,6 +132,7 @@ const turnStatement = `INSERT INTO turn
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const callStatement = `INSERT INTO call (session, id, turn) VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET turn = max(turn, excluded.turn)`;
+const textStatement = "INSERT INTO text (session, digest, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 const useStatement = "INSERT INTO text_use (session, digest, turn) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 const leadStatement = `UPDATE session SET tip = CASE WHEN tip IS ? THEN ? ELSE tip END,
   shows = max(shows, ?), used = max(used, ?) WHERE id = ?`;

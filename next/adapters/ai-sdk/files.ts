@@ -1,10 +1,12 @@
-/** Puts the content of files in place of their URLs, where the model does not take these. */
-import type { LanguageModelV3FilePart, LanguageModelV3Prompt } from "@ai-sdk/provider";
+/** Gets the content of images and files: of data: URLs, and of other URLs that the model does not take. */
 import type { Tell } from "../../core/adapter.ts";
-import type { Part } from "../../core/item.ts";
+import { type Item, type Part } from "../../core/item.ts";
 import type { Turn } from "../../core/turn.ts";
-import { about, type Media, type MediaRules, refuseMedia } from "../media/media.ts";
+import { about, type Media, type MediaRules, readDataUrl, refuseMedia } from "../media/media.ts";
 import type { Model, SupportedUrls } from "./provider.ts";
+
+/** By URL; undefined: it can no longer be fetched. */
+export type Files = ReadonlyMap<string, Media | undefined>;
 
 /** The most that are fetched for one turn. */
 const maxCount = 16;
@@ -14,80 +16,77 @@ const maxCount = 16;
  * told, so that a picture that its server has removed does not end a conversation.
  */
 export async function fetchFiles(
-  prompt: LanguageModelV3Prompt,
-  turn: Turn,
+  { items }: Turn,
   model: Model,
   rules: MediaRules,
   tell: Tell,
   signal: AbortSignal,
-): Promise<LanguageModelV3Prompt> {
+): Promise<Files> {
   const supported = (await model.supportedUrls) ?? {};
-  const isNeeded = (part: unknown): part is UrlPart => isUrlPart(part) && !isTaken(part, supported);
-  const newest = prompt.findLastIndex(({ role }) => role === "assistant") + 1;
-  const urlsOf = (messages: LanguageModelV3Prompt): string[] =>
-    messages.flatMap<unknown>(({ content }) => content).flatMap((part) => (isNeeded(part) ? part.data.href : []));
-  const newer = new Set(urlsOf(prompt.slice(newest)));
-  const urls = new Set([...newer, ...urlsOf(prompt.slice(0, newest)).toReversed()]);
-  if (urls.size === 0) return prompt;
-  const parts = partsByUrl(turn);
-  const found = new Map<string, Media>();
-
-  async function find(url: string, place: number): Promise<void> {
-    try {
-      found.set(url, await read(url, place, rules, signal));
-    } catch (thrown) {
-      if (newer.has(url)) throw about(parts.get(url), thrown);
+  const newest = items.findLastIndex(isModels) + 1;
+  const wanted = new Map<string, { readonly part: Part; readonly isNew: boolean }>();
+  // The newest part of each URL counts, and those of the newest are the first of which there may be too many.
+  for (let at = items.length - 1; at >= 0; at--) {
+    for (const part of partsOf(items[at])) {
+      const source = sourceOf(part);
+      const isWanted = source !== undefined && isUrl.test(source) && !isTaken(typeOf(part), source, supported);
+      if (isWanted && !wanted.has(source)) wanted.set(source, { part, isNew: at >= newest });
     }
   }
-
-  function fill<Given>(part: Given) {
-    if (!isNeeded(part)) return part;
-    const media = found.get(part.data.href);
-    if (media !== undefined) return { ...part, mediaType: media.type, data: media.bytes };
-    tell({ type: "left-out", what: `file from ${part.data.host}` });
-    return { type: "text", text: "[The file that was here can no longer be fetched.]" } as const;
-  }
-
-  await Promise.all(Array.from(urls, find));
-  return prompt.map((message) => {
-    if (message.role === "user") return { ...message, content: message.content.map(fill) };
-    return message.role === "assistant" ? { ...message, content: message.content.map(fill) } : message;
+  let left = maxCount;
+  const files = new Map<string, Media | undefined>();
+  const fetching = Array.from(wanted, async ([url, { part, isNew }]) => {
+    try {
+      files.set(url, undefined);
+      files.set(url, await read(url, () => left-- > 0, rules, signal));
+    } catch (thrown) {
+      if (isNew) throw about(part, thrown);
+      tell({ type: "left-out", what: `file from ${URL.parse(url)?.host || "a data: URL"}` });
+    }
   });
+  await Promise.all(fetching);
+  return files;
 }
 
-async function read(url: string, place: number, rules: MediaRules, signal: AbortSignal): Promise<Media> {
-  if (place >= maxCount) throw refuseMedia("the request", `has more than ${maxCount} URLs to fetch`);
+const isUrl = /^(data|https?):/i;
+
+async function read(url: string, mayFetch: () => boolean, rules: MediaRules, signal: AbortSignal): Promise<Media> {
+  if (/^data:/i.test(url)) return readDataUrl(url, rules);
   if (!rules.enabled)
     throw refuseMedia("it", "is given by a URL, which the model does not take: send its content, as a data: URL");
+  if (!mayFetch()) throw refuseMedia("the request", `has more than ${maxCount} URLs to fetch`);
   const { fetchMedia } = await import("../media/fetch.ts");
   return fetchMedia(url, rules, signal);
 }
 
-type UrlPart = LanguageModelV3FilePart & { readonly data: URL };
+function isModels(item: Item): boolean {
+  return item.type === "tool-call" || (item.type === "message" && item.role === "assistant");
+}
 
-function isUrlPart(part: unknown): part is UrlPart {
-  return typeof part === "object" && part !== null && "data" in part && part.data instanceof URL;
+function partsOf(item: Item | undefined): readonly Part[] {
+  const content = item?.type === "message" ? item.content : item?.type === "tool-output" ? item.output : "";
+  return typeof content === "string" ? [] : content;
+}
+
+/** A URL, or plain base64. */
+export function sourceOf(part: Part): string | undefined {
+  return part.type === "image" ? part.url : part.type === "file" ? (part.data ?? part.url) : undefined;
+}
+
+/** As far as it is known without its content. */
+export function typeOf(part: Part): string {
+  if (part.type === "image") return "image/*";
+  // `%PDF-` in base64.
+  const isPdf =
+    part.type === "file" && (part.data?.startsWith("JVBERi0") || /\.pdf$/i.test(part.name ?? part.url ?? ""));
+  return isPdf === true ? "application/pdf" : "application/octet-stream";
 }
 
 /** As specified: types like `image/*` or `*`, each with its URLs. */
-function isTaken({ mediaType, data }: UrlPart, supported: SupportedUrls): boolean {
+function isTaken(type: string, url: string, supported: SupportedUrls): boolean {
   return Object.entries(supported).some(([key, patterns]) => {
     const [start = ""] = key.toLowerCase().split("*", 1);
-    const fits = key.includes("*") ? mediaType.startsWith(start) : mediaType === key.toLowerCase();
-    return fits && patterns.some((pattern) => data.href.search(pattern) !== -1);
+    const fits = key.includes("*") ? type.startsWith(start) : type === key.toLowerCase();
+    return fits && patterns.some((pattern) => url.search(pattern) !== -1);
   });
-}
-
-/** The newest part of each URL. */
-function partsByUrl({ items }: Turn): ReadonlyMap<string, Part> {
-  const parts = new Map<string, Part>();
-  for (const item of items) {
-    const content = item.type === "message" ? item.content : item.type === "tool-output" ? item.output : "";
-    for (const part of typeof content === "string" ? [] : content) {
-      const source = part.type === "image" ? part.url : part.type === "file" ? (part.data ?? part.url) : undefined;
-      const url = /^https?:/i.test(source ?? "") ? URL.parse(source ?? "") : null;
-      if (url !== null) parts.set(url.href, part);
-    }
-  }
-  return parts;
 }

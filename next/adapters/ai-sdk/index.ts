@@ -3,14 +3,14 @@ import type { Adapter } from "../../core/adapter.ts";
 import { brokenOff } from "../http/failure.ts";
 import type { MediaRules } from "../media/media.ts";
 import { checkBatch, unfit } from "../said.ts";
-import { type Missed, openSource, type Source, type Timeouts } from "../waiting.ts";
+import { openSource, type Source, type Timeouts } from "../waiting.ts";
 import { createExplain } from "./failure.ts";
 import { fetchFiles } from "./files.ts";
 import { createProvider, type ProviderSettings, toVersion } from "./provider.ts";
 import { createReplyReader } from "./reply.ts";
 import { writeRequest } from "./request.ts";
 
-export interface AiSdkSettings extends ProviderSettings, Timeouts {
+interface AiSdkSettings extends ProviderSettings, Timeouts {
   /** By the provider's name, with every request. */
   readonly provider_options: Readonly<Record<string, unknown>>;
   readonly fetch_media: MediaRules;
@@ -18,14 +18,9 @@ export interface AiSdkSettings extends ProviderSettings, Timeouts {
 
 /** Packages are looked for beside the config file, in `folder`, then beside the gateway. */
 export function createAiSdk(settings: AiSdkSettings, environment: NodeJS.ProcessEnv, folder: string): Adapter {
-  const { package: name, fetch_media: rules } = settings;
+  const { package: name, options, provider_options: providerOptions, fetch_media: rules } = settings;
   const makeModel = createProvider(settings, folder);
-  const explain = createExplain(name, settings.options, environment);
-  const missed: Missed = {
-    first_byte: `${name} said nothing`,
-    idle: `${name} said nothing more`,
-    total: `${name} did not finish its answer`,
-  };
+  const explain = createExplain(name, options, environment);
 
   return {
     speaks: [],
@@ -36,49 +31,43 @@ export function createAiSdk(settings: AiSdkSettings, environment: NodeJS.Process
       async function begin(abortSignal: AbortSignal): Promise<Reader> {
         const model = await makeModel(turn.model);
         const { specificationVersion: version } = model;
-        const call = writeRequest(turn, settings.provider_options, version, rules, tell);
-        const prompt = await fetchFiles(call.prompt, turn, model, rules, tell, abortSignal);
-        const { stream } = await model.doStream(toVersion({ ...call, prompt, abortSignal }, version));
+        const files = await fetchFiles(turn, model, rules, tell, abortSignal);
+        const call = writeRequest(turn, files, version, tell);
+        const { stream } = await model.doStream(toVersion({ ...call, providerOptions, abortSignal }, version));
         if (typeof stream?.getReader !== "function") throw unfit("is no stream", stream);
         return stream.getReader();
       }
 
-      function start(signal: AbortSignal): Source {
-        return {
-          async next() {
-            try {
-              reader ??= await begin(signal);
-              while (!reply.isFinished()) {
-                const { done, value } = await reader.read();
-                if (done) throw brokenOff();
-                const deltas = reply.read(value);
-                if (deltas.length > 0) return checkBatch(deltas);
-              }
-              void drain(reader);
-              return undefined;
-            } catch (thrown) {
-              throw explain(thrown);
+      const start = (signal: AbortSignal): Source => ({
+        async next() {
+          try {
+            reader ??= await begin(signal);
+            while (!reply.isFinished()) {
+              const { done, value } = await reader.read();
+              if (done) throw brokenOff();
+              const deltas = reply.read(value);
+              if (deltas.length > 0) return checkBatch(deltas);
             }
-          },
-          drop: () => void reader?.cancel().catch(() => {}),
-        };
-      }
-      return openSource(start, turn, settings, caller, missed);
+            void drain(reader);
+            return undefined;
+          } catch (thrown) {
+            throw explain(thrown);
+          }
+        },
+        drop: () => void reader?.cancel().catch(() => {}),
+      });
+      return openSource(`the package ${name}`, start, turn, settings, caller);
     },
   };
 }
 
 type Reader = ReadableStreamDefaultReader<unknown>;
 
-const drainMs = 1_000;
-
 /** A connection can be used again only when all has been read. */
 async function drain(reader: Reader): Promise<void> {
-  const timer = setTimeout(() => void reader.cancel().catch(() => {}), drainMs);
   try {
     while (!(await reader.read()).done);
   } catch {
     // Nobody listens any more.
   }
-  clearTimeout(timer);
 }

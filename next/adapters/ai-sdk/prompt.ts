@@ -1,97 +1,93 @@
 /** Writes items as a prompt: system texts first, what the assistant said and called as one message, then results. */
-import type {
-  LanguageModelV3FilePart,
-  LanguageModelV3Message,
-  LanguageModelV3Prompt,
-  LanguageModelV3TextPart,
-} from "@ai-sdk/provider";
+import type { LanguageModelV3Message, LanguageModelV3Prompt } from "@ai-sdk/provider";
 import { GatewayError } from "../../core/errors.ts";
 import { type Content, isInstruction, type Item, type Part, textOf, type ToolCall } from "../../core/item.ts";
 import { toFunctionCall } from "../../wires/custom-tools.ts";
 import { parseObject } from "../../wires/fields.ts";
-import { about, type MediaRules, readDataUrl } from "../media/media.ts";
+import { about } from "../media/media.ts";
+import { type Files, sourceOf, typeOf } from "./files.ts";
 import { readSeal, type Seal } from "./seal.ts";
 
-type WrittenPart = LanguageModelV3TextPart | LanguageModelV3FilePart;
-type AssistantPart = Extract<LanguageModelV3Message, { role: "assistant" }>["content"][number];
-type ToolPart = Extract<LanguageModelV3Message, { role: "tool" }>["content"][number];
+type PartsOf<Role> = Extract<LanguageModelV3Message, { role: Role }>["content"];
+type WrittenPart = PartsOf<"user">[number];
 
 export function writePrompt(
   instructions: string | undefined,
   items: readonly Item[],
-  rules: MediaRules,
+  files: Files,
 ): LanguageModelV3Prompt {
-  // Not every provider takes system texts in the midst of a talk.
-  const system = items.flatMap((item) => (item.type === "message" && isInstruction(item) ? textOf(item.content) : []));
-  const prompt: LanguageModelV3Prompt = [instructions ?? "", ...system]
-    .filter((content) => content !== "")
-    .map((content) => ({ role: "system", content }));
-  const seals = new Map(items.flatMap((item) => [[item, item.type === "reasoning" ? readSeal(item.encrypted) : {}]]));
-  const marks: Seal["calls"] = Object.assign({}, ...Array.from(seals.values(), ({ calls }) => calls));
+  const seals = new Map(items.flatMap((item) => (item.type === "reasoning" ? [[item, readSeal(item.encrypted)]] : [])));
+  const marks: NonNullable<Seal["calls"]> = Object.assign({}, ...Array.from(seals.values(), ({ calls }) => calls));
   const names = new Map<string, string>();
+  // Not every provider takes system texts in the midst of a talk.
+  const prompt = writeSystem(instructions, items);
   /** What tools returned beside text: not every provider takes it there, so it follows the last of them. */
   let shown: Part[] = [];
 
-  function say(part: AssistantPart): void {
+  /** One by one: a call takes only so many arguments, and a message may have more parts. */
+  function say(parts: PartsOf<"assistant">): void {
     const last = prompt.at(-1);
-    if (last?.role === "assistant") last.content.push(part);
-    else prompt.push({ role: "assistant", content: [part] });
+    if (last?.role === "assistant") for (const part of parts) last.content.push(part);
+    else if (parts.length > 0) prompt.push({ role: "assistant", content: parts });
   }
 
-  function giveBack(part: ToolPart): void {
+  function giveBack(part: PartsOf<"tool">[number]): void {
     const last = prompt.at(-1);
     if (last?.role === "tool") last.content.push(part);
     else prompt.push({ role: "tool", content: [part] });
   }
 
   function show(content: Content): void {
-    const parts = writeContent(content, rules);
+    const parts = writeContent(content, files);
     prompt.push({ role: "user", content: parts.length === 0 ? [{ type: "text", text: "" }] : parts });
   }
 
-  for (const item of [...items, undefined]) {
-    if (item?.type !== "tool-output" && shown.length > 0) {
-      show(shown);
-      shown = [];
-    }
-    switch (item?.type) {
+  function write(item: Item): void {
+    switch (item.type) {
       case "message":
         if (item.role === "user") show(item.content);
-        else if (item.role === "assistant") for (const part of writeContent(item.content, rules)) say(part);
-        break;
+        if (item.role === "assistant") say(writeContent(item.content, files));
+        return;
       case "reasoning": {
-        const { block } = seals.get(item) ?? {};
-        if (block !== undefined) say({ type: "reasoning", text: block.text, providerOptions: block.options });
-        else if (item.text !== "") say({ type: "reasoning", text: item.text });
-        break;
+        const { text = item.text, options: providerOptions } = seals.get(item)?.block ?? {};
+        if (text !== "" || providerOptions !== undefined) say([{ type: "reasoning", text, providerOptions }]);
+        return;
       }
-      case "tool-call":
-        names.set(item.callId, item.name);
-        say({
-          type: "tool-call",
-          toolCallId: item.callId,
-          toolName: item.name,
-          input: toInput(item),
-          providerOptions: marks?.[item.callId],
-        });
-        break;
+      case "tool-call": {
+        const { callId: toolCallId, name: toolName } = item;
+        const providerOptions = marks[toolCallId];
+        names.set(toolCallId, toolName);
+        return say([{ type: "tool-call", toolCallId, toolName, input: toInput(item), providerOptions }]);
+      }
       case "tool-output": {
-        const { callId, output } = item;
-        const toolName = names.get(callId) ?? "unknown";
-        giveBack({
-          type: "tool-result",
-          toolCallId: callId,
-          toolName,
-          output: { type: "text", value: textOf(output) },
-        });
+        const { callId: toolCallId, output } = item;
+        const toolName = names.get(toolCallId) ?? "unknown";
+        giveBack({ type: "tool-result", toolCallId, toolName, output: { type: "text", value: textOf(output) } });
         const others =
           typeof output === "string" ? [] : output.filter(({ type }) => type !== "text" && type !== "refusal");
-        if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${callId}:` });
+        if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${toolCallId}:` });
         for (const part of others) shown.push(part);
       }
     }
   }
+
+  function showOutputs(): void {
+    if (shown.length > 0) show(shown);
+    shown = [];
+  }
+
+  for (const item of items) {
+    if (item.type !== "tool-output") showOutputs();
+    write(item);
+  }
+  showOutputs();
   return prompt;
+}
+
+function writeSystem(instructions: string | undefined, items: readonly Item[]): LanguageModelV3Prompt {
+  const said = items.flatMap((item) => (item.type === "message" && isInstruction(item) ? textOf(item.content) : []));
+  const texts = [instructions ?? "", ...said].filter((text) => text !== "");
+  return texts.map((content) => ({ role: "system", content }));
 }
 
 /** Providers want an object, even if a model wrote none. */
@@ -101,50 +97,26 @@ function toInput(call: ToolCall): unknown {
 }
 
 /** Some providers refuse empty texts. */
-function writeContent(content: Content, rules: MediaRules): WrittenPart[] {
-  const parts: readonly Part[] = typeof content === "string" ? [{ type: "text", text: content }] : content;
-  return parts.flatMap((part) => {
-    try {
-      return writePart(part, rules);
-    } catch (thrown) {
-      throw about(part, thrown);
-    }
+function writeContent(content: Content, files: Files): WrittenPart[] {
+  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
+  return content.flatMap((part) => {
+    if (part.type === "text" || part.type === "refusal") return writeContent(part.text, files);
+    if (part.type !== "audio") return writeFile(part, files);
+    const mediaType = `audio/${part.format === "mp3" ? "mpeg" : part.format}`;
+    return { type: "file", mediaType, data: part.data };
   });
 }
 
-function writePart(part: Part, rules: MediaRules): WrittenPart | readonly [] {
-  switch (part.type) {
-    case "text":
-    case "refusal":
-      return part.text === "" ? [] : { type: "text", text: part.text };
-    case "image":
-      return writeFile(part.url, undefined, "image/*", rules);
-    case "audio":
-      return { type: "file", mediaType: `audio/${part.format === "mp3" ? "mpeg" : part.format}`, data: part.data };
-    case "file":
-      return writeFile(part.data ?? part.url, part.name, "application/octet-stream", rules);
-    case "other":
-      throw unsupported(`content of type '${String(part.extra.fields["type"])}'`);
+function writeFile(part: Part, files: Files): WrittenPart {
+  const source = sourceOf(part);
+  if (source === undefined) {
+    const what = part.type === "other" ? `content of type '${part.extra.fields["type"]}'` : "a file by its id";
+    const message = `The adapter behind this model does not take ${what}. Send the content itself, or a URL.`;
+    throw about(part, new GatewayError("unsupported_parameter", message));
   }
-}
-
-/** `source` is a URL, or plain base64. */
-function writeFile(source: string | undefined, filename: string | undefined, otherwise: string, rules: MediaRules) {
-  if (source === undefined) throw unsupported("an uploaded file by its id");
-  const file = { type: "file", filename } as const;
-  if (/^data:/i.test(source)) {
-    const { bytes, type } = readDataUrl(source, rules);
-    return { ...file, mediaType: type, data: bytes };
-  }
-  const url = /^https?:/i.test(source) ? URL.parse(source) : null;
-  const isPdf = source.startsWith(pdfStart) || /\.pdf$/i.test(filename ?? url?.pathname ?? "");
-  return { ...file, mediaType: isPdf ? "application/pdf" : otherwise, data: url ?? source };
-}
-
-/** `%PDF-` in base64. */
-const pdfStart = "JVBERi0";
-
-function unsupported(what: string): GatewayError {
-  const message = `The adapter behind this model does not take ${what}. Send the content itself, or a URL.`;
-  return new GatewayError("unsupported_parameter", message);
+  const file = { type: "file", filename: part.type === "file" ? part.name : undefined } as const;
+  const found = files.get(source);
+  if (found !== undefined) return { ...file, mediaType: found.type, data: found.bytes };
+  if (files.has(source)) return { type: "text", text: "[The file that was here can no longer be fetched.]" };
+  return { ...file, mediaType: typeOf(part), data: (/^https?:/i.test(source) && URL.parse(source)) || source };
 }

@@ -1,23 +1,21 @@
 /** Writes a turn as a language model's call. */
-import type { JSONSchema7, LanguageModelV3CallOptions, SharedV3ProviderOptions } from "@ai-sdk/provider";
+import type { JSONSchema7, LanguageModelV3CallOptions, LanguageModelV3FunctionTool } from "@ai-sdk/provider";
 import type { Tell } from "../../core/adapter.ts";
 import type { Format, Settings, Tool, Turn } from "../../core/turn.ts";
 import { toFunction } from "../../wires/custom-tools.ts";
-import type { MediaRules } from "../media/media.ts";
+import type { Files } from "./files.ts";
 import { writePrompt } from "./prompt.ts";
-import type { Call } from "./provider.ts";
 
-export function writeRequest(
-  { items, settings, trace }: Turn,
-  providerOptions: Readonly<Record<string, unknown>>,
-  version: string,
-  rules: MediaRules,
-  tell: Tell,
-): Call {
+/** The newest version has a field for the effort. */
+export interface Call extends LanguageModelV3CallOptions {
+  readonly reasoning?: string | undefined;
+}
+
+export function writeRequest({ items, settings, trace }: Turn, files: Files, version: string, tell: Tell): Call {
   const hasEffort = version === "v4";
-  for (const what of leftOut(settings, hasEffort)) tell({ type: "left-out", what });
+  for (const [what, isAsked] of leftOut(settings, hasEffort)) if (isAsked) tell({ type: "left-out", what });
   return {
-    prompt: writePrompt(settings.instructions, items, rules),
+    prompt: writePrompt(settings.instructions, items, files),
     ...writeTools(settings),
     maxOutputTokens: settings.maxOutputTokens,
     temperature: settings.temperature,
@@ -28,20 +26,17 @@ export function writeRequest(
     stopSequences: settings.stop && [...settings.stop],
     responseFormat: writeFormat(settings.format),
     reasoning: hasEffort ? settings.reasoningEffort : undefined,
-    // The provider checks its own part.
-    providerOptions: providerOptions as SharedV3ProviderOptions,
     headers: trace && { traceparent: trace.parent, ...(trace.state !== undefined && { tracestate: trace.state }) },
   };
 }
 
 /** What no call has a place for. */
-function leftOut(settings: Settings, hasEffort: boolean): readonly string[] {
-  const { parallelToolCalls, topLogprobs, verbosity, reasoningEffort } = settings;
+function leftOut(settings: Settings, hasEffort: boolean): readonly (readonly [what: string, isAsked: boolean])[] {
   return [
-    ...(parallelToolCalls === false ? ["parallel_tool_calls"] : []),
-    ...(topLogprobs === undefined ? [] : ["top_logprobs"]),
-    ...(verbosity === undefined ? [] : ["verbosity"]),
-    ...(reasoningEffort === undefined || hasEffort ? [] : ["reasoning_effort"]),
+    ["parallel_tool_calls", settings.parallelToolCalls === false],
+    ["top_logprobs", settings.topLogprobs !== undefined],
+    ["verbosity", settings.verbosity !== undefined],
+    ["reasoning_effort", settings.reasoningEffort !== undefined && !hasEffort],
   ];
 }
 
@@ -58,21 +53,16 @@ function writeFormat(format: Format | undefined): LanguageModelV3CallOptions["re
   }
 }
 
-type Function = Extract<NonNullable<LanguageModelV3CallOptions["tools"]>[number], { type: "function" }>;
-
-function writeTools({ tools, toolChoice: choice }: Settings): Pick<Call, "tools" | "toolChoice"> {
+/** A choice that only a dialect knows was refused before. */
+function writeTools({ tools, toolChoice }: Settings): Pick<Call, "tools" | "toolChoice"> {
   if (tools.length === 0) return {};
-  const toolChoice =
-    choice?.type === "tool"
-      ? { type: choice.type, toolName: choice.name }
-      : choice?.type === "other"
-        ? undefined
-        : choice;
-  return { tools: tools.flatMap(writeTool), toolChoice };
+  const written = tools.flatMap(writeTool);
+  if (toolChoice?.type === "tool") return { tools: written, toolChoice: { type: "tool", toolName: toolChoice.name } };
+  return { tools: written, toolChoice: toolChoice?.type === "other" ? undefined : toolChoice };
 }
 
 /** A custom tool becomes a function with one string; what only a dialect knows was left out before. */
-function writeTool(tool: Tool): Function[] {
+function writeTool(tool: Tool): LanguageModelV3FunctionTool[] {
   if (tool.type === "other") return [];
   const { name, description, parameters = {}, strict } = tool.type === "custom" ? toFunction(tool) : tool;
   // Some providers want these two keywords, even if the caller left them out.

@@ -1,13 +1,13 @@
 /** The command adapter: a local program answers, one process for each turn. */
 import type { Adapter } from "../../core/adapter.ts";
 import type { Delta } from "../../core/event.ts";
-import { type Missed, openSource, type Source, type Timeouts } from "../waiting.ts";
+import { openSource, type Source, type Timeouts } from "../waiting.ts";
 import { checkCommand, fillArguments } from "./arguments.ts";
-import { type Launch, type Program, startProgram } from "./program.ts";
+import { type Program, startProgram } from "./program.ts";
 import { createReplyReader } from "./reply.ts";
 import { writeInput } from "./request.ts";
 
-export interface CommandSettings extends Timeouts {
+interface CommandSettings extends Timeouts {
   readonly argv: readonly string[];
   readonly cwd: string;
   /** The gateway's own variables that it may see, by name. */
@@ -19,24 +19,19 @@ export interface CommandSettings extends Timeouts {
 
 /** Throws what is sure to fail at the first turn. */
 export function createCommand(settings: CommandSettings, environment: NodeJS.ProcessEnv): Adapter {
-  const { cwd, input, output } = settings;
-  const env = { ...Object.fromEntries(settings.env.map((name) => [name, environment[name]])), ...settings.set_env };
+  const { cwd, input, output, set_env } = settings;
+  const env = { ...Object.fromEntries(settings.env.map((name) => [name, environment[name]])), ...set_env };
   const [program, ...rest] = checkCommand(settings.argv, cwd, env["PATH"]);
   const running = new Set<Program>();
-  const killAll = (): void => {
-    for (const one of running) one.kill();
-  };
 
-  function start(launch: Launch): Program {
-    const started = startProgram(launch);
-    // No group outlives a gateway that breaks down.
-    if (running.size === 0) process.on("exit", killAll);
-    running.add(started);
-    void leaveWith(started);
-    return started;
+  function killAll(): void {
+    for (const one of running) one.kill();
   }
 
-  async function leaveWith(started: Program): Promise<void> {
+  /** No group outlives a gateway that breaks down. */
+  async function watch(started: Program): Promise<void> {
+    if (running.size === 0) process.on("exit", killAll);
+    running.add(started);
     await started.gone;
     running.delete(started);
     if (running.size === 0) process.off("exit", killAll);
@@ -44,10 +39,15 @@ export function createCommand(settings: CommandSettings, environment: NodeJS.Pro
 
   return {
     speaks: [],
-    async open(turn, signal, tell) {
+    async open(turn, caller, tell) {
       const argv = [program, ...fillArguments(rest, turn)] as const;
       const launch = { argv, cwd, env, input: writeInput(turn, input, tell) };
-      return openSource(() => toSource(start(launch), output), turn, settings, signal, missed);
+      function start(): Source {
+        const started = startProgram(launch);
+        void watch(started);
+        return toSource(started, output);
+      }
+      return openSource("the adapter's program", start, turn, settings, caller);
     },
     async close() {
       killAll();
@@ -55,12 +55,6 @@ export function createCommand(settings: CommandSettings, environment: NodeJS.Pro
     },
   };
 }
-
-const missed: Missed = {
-  first_byte: "the adapter's program wrote nothing",
-  idle: "the adapter's program neither wrote anything nor ended",
-  total: "the adapter's program did not finish",
-};
 
 function toSource(program: Program, output: CommandSettings["output"]): Source {
   const readReply = createReplyReader(output);
@@ -82,6 +76,6 @@ function toSource(program: Program, output: CommandSettings["output"]): Source {
       }
       return deltas;
     },
-    drop: (late) => (late ? program.stop() : program.kill()),
+    drop: (isLeft) => (isLeft ? program.kill() : program.stop()),
   };
 }

@@ -3,7 +3,7 @@ import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "n
 import { basename } from "node:path";
 import { GatewayError } from "../../core/errors.ts";
 
-export interface Launch {
+interface Launch {
   readonly argv: readonly [program: string, ...rest: string[]];
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
@@ -44,10 +44,11 @@ export function startProgram(launch: Launch): Program {
 
   /** The id of a group that has ended may belong to another by now. */
   function send(order: NodeJS.Signals): void {
+    stdout.destroy();
     if (!hasEnded()) signalGroup(child, order);
   }
 
-  /** Those who look may have been held up longer than the output took: what came meanwhile is still unread. */
+  /** Timers run before pipes: what came in time is still unread. */
   function expectEnd(): void {
     setTimeout(() => setImmediate(() => stdout.readableLength === 0 && stdout.destroy()), maxDelayMs).unref();
   }
@@ -58,10 +59,10 @@ export function startProgram(launch: Launch): Program {
   }
 
   stderr.on("data", (more: Buffer) => (errors = Buffer.concat([errors, more]).subarray(-maxErrorBytes)));
-  // Not only the start can fail: so does every signal to a program that runs as another user.
   child.on("error", (error) => {
+    // Signals fail too, to a program that runs as another user.
     if (child.pid !== undefined) return;
-    failure = toLaunchFailure(error, launch);
+    failure = toFailure(error, launch);
     stdout.destroy();
     end();
   });
@@ -70,8 +71,8 @@ export function startProgram(launch: Launch): Program {
     clearTimeout(killer);
     expectEnd();
     setTimeout(() => stderr.destroy(), maxDelayMs).unref();
-    end();
   });
+  child.once("close", () => end());
   // A program need not read its input, and a broken pipe is an end like any other.
   for (const pipe of [stdin, stdout, stderr]) pipe.on("error", () => {});
   stdin.end(launch.input);
@@ -80,13 +81,13 @@ export function startProgram(launch: Launch): Program {
     gone,
     async read() {
       // What is cut off ends too: the exit code tells whether it is complete.
-      const { value, done } = await output.next().catch(() => ({ value: undefined, done: true }));
-      if (done === true || value === undefined) return undefined;
+      const { value } = await output.next().catch(() => ({ value: undefined }));
+      if (value === undefined) return undefined;
       bytes += value.length;
       if (hasEnded()) expectEnd();
       if (bytes <= maxOutputBytes) return value;
       const message = `The adapter's program wrote more than ${maxOutputBytes} bytes.`;
-      throw new GatewayError("adapter_protocol", message, { wireCode: "adapter_answer_too_large", cause: toCause() });
+      throw new GatewayError("adapter_protocol", message, { wireCode: "adapter_answer_too_large" });
     },
     async succeed() {
       await gone;
@@ -99,14 +100,10 @@ export function startProgram(launch: Launch): Program {
       throw new GatewayError("adapter_error", `The adapter's program ${how}.`, details);
     },
     stop() {
-      stdout.destroy();
       send("SIGTERM");
       killer = setTimeout(() => send("SIGKILL"), graceMs).unref();
     },
-    kill() {
-      stdout.destroy();
-      send("SIGKILL");
-    },
+    kill: () => send("SIGKILL"),
   };
 }
 
@@ -120,7 +117,7 @@ function spawnGroup(launch: Launch): ChildProcessWithoutNullStreams {
     child.once("error", () => {});
     throw Object.assign(new Error("There are no file descriptors left."), { code: "EMFILE" });
   } catch (thrown) {
-    throw toLaunchFailure(thrown, launch);
+    throw toFailure(thrown, launch);
   }
 }
 
@@ -128,28 +125,16 @@ function hasPipes(child: ChildProcess): child is ChildProcessWithoutNullStreams 
   return Boolean(child.stdin && child.stdout && child.stderr);
 }
 
-function signalGroup(child: ChildProcessWithoutNullStreams, order: NodeJS.Signals): void {
-  if (child.pid === undefined) return;
+function signalGroup(child: ChildProcess, order: NodeJS.Signals): void {
   try {
-    process.kill(-child.pid, order);
+    if (child.pid !== undefined) process.kill(-child.pid, order);
   } catch {
     // No such group: everyone is gone, or the system has none.
     child.kill(order);
   }
 }
 
-function toLaunchFailure(thrown: unknown, { argv: [program] }: Launch): GatewayError {
-  const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "unknown cause";
-  if (code === "E2BIG")
-    return new GatewayError("adapter_bad_request", "The text is too long for the adapter's program.", {
-      cause: thrown,
-    });
-  const message = `The adapter's program ${basename(program)} could not be started (${code}).`;
-  return new GatewayError(busy.has(code) ? "overloaded" : "adapter_error", message, {
-    retryAfterSeconds: busy.has(code) ? 1 : undefined,
-    cause: thrown,
-  });
+function toFailure(cause: unknown, { argv: [program] }: Launch): GatewayError {
+  const message = `The adapter's program ${basename(program)} could not be started (${Object(cause).code}).`;
+  return new GatewayError("adapter_error", message, { cause });
 }
-
-/** The machine is short of processes, files or memory. */
-const busy: ReadonlySet<string> = new Set(["EAGAIN", "EMFILE", "ENFILE", "ENOMEM"]);

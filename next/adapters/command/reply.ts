@@ -4,12 +4,13 @@ import type { Delta } from "../../core/event.ts";
 import { createLineReader, isSaid } from "./line.ts";
 
 /** Adds the deltas of one read, or (undefined) of the end of the output; throws what is no part of an answer. */
-export type ReadReply = (bytes: Buffer | undefined, deltas: Delta[]) => void;
+type ReadReply = (bytes: Buffer | undefined, deltas: Delta[]) => void;
+type Take = (text: string, deltas: Delta[]) => void;
 
 /** With `auto` the first line decides: a delta begins JSON Lines, anything else is the answer itself. */
 export function createReplyReader(output: "auto" | "text" | "jsonl"): ReadReply {
   const decoder = new TextDecoder("utf-8", { fatal: true });
-  let take = output === "auto" ? undefined : forms[output]();
+  let take = output === "auto" ? undefined : output === "text" ? createTextForm() : createLinesForm();
   let undecided = "";
 
   /** A replacement character would be an invented one; one that is cut in two waits for its other half. */
@@ -22,18 +23,16 @@ export function createReplyReader(output: "auto" | "text" | "jsonl"): ReadReply 
   }
 
   return (bytes, deltas) => {
+    const isLast = bytes === undefined;
     const text = undecided + decode(bytes);
     undecided = "";
-    take ??= decide(text, bytes === undefined);
+    take ??= decide(text, isLast);
     if (take === undefined) undecided = text;
     // The last line may lack its break; to a text the break adds nothing.
-    else take(bytes === undefined ? `${text}\n` : text, deltas);
+    else take(isLast ? `${text}\n` : text, deltas);
   };
 }
 
-type Take = (text: string, deltas: Delta[]) => void;
-
-const forms = { text: createTextForm, jsonl: createLinesForm } as const;
 /** A longer first line is no delta. */
 const maxFirstLine = 1024 * 1024;
 
@@ -60,13 +59,12 @@ function createLinesForm(): Take {
   /** Of an incomplete line: a program may write it letter by letter. */
   let pieces: string[] = [];
   return (text, deltas) => {
-    const lines = text.split("\n");
-    for (const [at, piece] of lines.entries()) {
-      pieces.push(piece);
-      if (at === lines.length - 1) return;
-      const line = pieces.join("");
+    const [rest = "", ...ends] = text.split("\n").toReversed();
+    for (const piece of ends.toReversed()) {
+      const line = pieces.join("") + piece;
       pieces = [];
       if (line.trim() !== "") read(line, deltas);
     }
+    pieces.push(rest);
   };
 }

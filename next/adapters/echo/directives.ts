@@ -2,7 +2,7 @@
 import { GatewayError } from "../../core/errors.ts";
 import { reportableCodes } from "../reported.ts";
 
-export interface Directives {
+interface Directives {
   readonly sleepMs: number;
   readonly failure: GatewayError | undefined;
   /** How many it says before it fails. */

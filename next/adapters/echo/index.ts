@@ -5,10 +5,13 @@ import type { Delta } from "../../core/event.ts";
 import { planAnswer } from "./plan.ts";
 import { isWord, speak } from "./speech.ts";
 
-export interface EchoSettings {
+interface EchoSettings {
   /** Before each word; 0: everything at once. */
   readonly delay_ms: number;
 }
+
+/** Enough for any talk at once, while a long text neither floods its reader nor holds up other turns. */
+const maxBatchWords = 1_000;
 
 /** For demos, client authors and tests: no network, no chance. */
 export function createEcho({ delay_ms: delayMs }: EchoSettings): Adapter {
@@ -22,7 +25,13 @@ export function createEcho({ delay_ms: delayMs }: EchoSettings): Adapter {
 
       async function next(): Promise<readonly Delta[] | undefined> {
         await pause(delayMs, signal);
-        const batch = take(said, delayMs > 0 ? 1 : maxBatchWords);
+        const batch: Delta[] = [];
+        for (let left = delayMs > 0 ? 1 : maxBatchWords; left > 0;) {
+          const { done, value } = said.next();
+          if (done === true) break;
+          batch.push(value);
+          if (isWord(value)) left -= 1;
+        }
         if (batch.length > 0) return batch;
         if (plan.failure !== undefined) throw plan.failure;
         return undefined;
@@ -31,20 +40,6 @@ export function createEcho({ delay_ms: delayMs }: EchoSettings): Adapter {
     },
     models: () => Promise.resolve(["echo"]),
   };
-}
-
-/** Enough for any talk at once, while a long text neither floods its reader nor holds up other turns. */
-const maxBatchWords = 1_000;
-
-function take(said: Iterator<Delta>, words: number): readonly Delta[] {
-  const batch: Delta[] = [];
-  for (let left = words; left > 0;) {
-    const { done, value } = said.next();
-    if (done === true) break;
-    batch.push(value);
-    if (isWord(value)) left -= 1;
-  }
-  return batch;
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

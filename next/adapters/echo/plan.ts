@@ -22,7 +22,7 @@ export function planAnswer(turn: Turn): Plan {
   }
   const calls = refuses ? [] : chooseCalls(settings, text, outputs === undefined);
   if (refuses) utterances.push({ type: "refusal", text });
-  else if (calls.length > 0) utterances.push(...calls);
+  else if (calls.length > 0) for (const call of calls) utterances.push(call);
   else utterances.push({ type: "text", text: untilStop(inFormat(outputs ?? text, settings), settings.stop) });
   return {
     sleepMs,

@@ -45,17 +45,16 @@ export function isWord(delta: Delta): boolean {
   return "text" in delta;
 }
 
-/** A word and the blanks after it, so that joined they are the text. */
+/** A word and the blanks around it, so that joined they are the text. Of arguments, which have few, a client gets pieces. */
 const words = /\s*\S+\s*|\s+/g;
-/** Arguments have few blanks, and a client must be able to read them in pieces. */
 const pieces = /\s*\S{1,6}\s*|\s+/gu;
 
 function* toDeltas(utterances: readonly Utterance[]): Generator<Delta, void, void> {
   for (const [index, utterance] of utterances.entries()) {
     if (utterance.type === "call") {
-      const { kind, name, text } = utterance;
+      const { kind, name } = utterance;
       yield { type: "tool-call", index, name, kind };
-      for (const [piece] of text.matchAll(pieces)) yield { type: "tool-arguments", index, text: piece };
+      for (const [text] of utterance.text.matchAll(pieces)) yield { type: "tool-arguments", index, text };
     } else {
       for (const [text] of utterance.text.matchAll(words)) yield { ...utterance, text };
     }

@@ -8,27 +8,26 @@ import { checkSize, type Media, type MediaRules, readType, refuseMedia } from ".
 import { createReach } from "./reach.ts";
 
 const maxRedirects = 3;
+const headers = { accept: "image/*, audio/*, text/*, application/pdf", "user-agent": "portico" };
 
-export async function fetchMedia(url: string, rules: MediaRules, signal: AbortSignal): Promise<Media> {
+export async function fetchMedia(url: string, rules: MediaRules, caller: AbortSignal): Promise<Media> {
   const deadline = AbortSignal.timeout(rules.timeout_ms);
-  const either = AbortSignal.any([signal, deadline]);
-  const agent = createAgent(rules);
+  const signal = AbortSignal.any([caller, deadline]);
+  const dispatcher = createAgent(rules);
   let hop = readUrl(url);
   try {
-    for (let redirects = 0; ; redirects++) {
-      const headers = { accept: "image/*, audio/*, text/*, application/pdf", "user-agent": "portico" };
-      const answer = await request(hop, { dispatcher: agent, headers, signal: either });
-      const location = headerOf(answer.headers, "location");
+    for (let redirects = 0; redirects <= maxRedirects; redirects++) {
+      const answer = await request(hop, { dispatcher, headers, signal });
       if (answer.statusCode < 300 || answer.statusCode > 399) return await readMedia(answer, hop.host, rules);
-      if (redirects === maxRedirects) throw refuseMedia(hop.host, "redirects too often");
-      hop = readUrl(location, hop.href);
+      hop = readUrl(headerOf(answer.headers, "location"), hop.href);
     }
+    throw refuseMedia(hop.host, "redirects too often");
   } catch (thrown) {
-    signal.throwIfAborted();
+    caller.throwIfAborted();
     if (deadline.aborted) throw refuseMedia(hop.host, `did not send it within ${rules.timeout_ms} ms`);
     throw thrown instanceof GatewayError ? thrown : refuseMedia(hop.host, "cannot be reached", thrown);
   } finally {
-    await agent.destroy();
+    await dispatcher.destroy();
   }
 }
 
@@ -39,32 +38,25 @@ function readUrl(text: string, from?: string): URL {
 }
 
 /** One connection for each hop, so that each address is checked; no proxy, which would hide it. */
-function createAgent(rules: MediaRules): Agent {
-  const reaches = createReach(rules.allow_private);
+function createAgent({ allow_private, timeout_ms: timeout }: MediaRules): Agent {
+  const reaches = createReach(allow_private);
 
   /** What it finds is what is connected to: the name is not resolved a second time. */
   const guarded: LookupFunction = (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error !== null) return callback(error, []);
-      const isReached = addresses.length > 0 && addresses.every(({ address }) => reaches(address));
-      if (isReached) callback(null, addresses);
-      else callback(refuseAddress(hostname), []);
+      const isReached = addresses?.length > 0 && addresses.every(({ address }) => reaches(address));
+      callback(error ?? (isReached ? null : refuseAddress(hostname)), isReached ? addresses : []);
     });
   };
 
-  const connect = buildConnector({
-    allowH2: false,
-    timeout: rules.timeout_ms,
-    lookup: guarded,
-    autoSelectFamily: true,
-  });
+  const connect = buildConnector({ allowH2: false, timeout, lookup: guarded, autoSelectFamily: true });
   return new Agent({
     allowH2: false,
     pipelining: 0,
     connect(options, callback) {
       const host = options.hostname.replace(/^\[(.*)\]$/, "$1");
       // An address is not looked up.
-      if (isIP(host) !== 0 && !reaches(host)) callback(refuseAddress(options.hostname), null);
+      if (isIP(host) !== 0 && !reaches(host)) callback(refuseAddress(host), null);
       else connect(options, callback);
     },
   });
@@ -75,9 +67,9 @@ function refuseAddress(host: string): GatewayError {
 }
 
 async function readMedia(answer: Dispatcher.ResponseData, where: string, rules: MediaRules): Promise<Media> {
-  const { statusCode, headers, body } = answer;
+  const { statusCode, body } = answer;
   if (statusCode !== 200) throw refuseMedia(where, `answered with status ${statusCode}`);
-  const type = readType(headerOf(headers, "content-type"), where);
+  const type = readType(headerOf(answer.headers, "content-type"), where);
   const pieces: Buffer[] = [];
   let size = 0;
   for await (const piece of body as AsyncIterable<Buffer>) {

@@ -1,58 +1,37 @@
 /** Adapters as modules and embedding programs write them, `async *stream(turn, signal, tell)`, as the gateway asks them. */
-import type { Adapter, Remark, Tell } from "../../core/adapter.ts";
+import type { Remark, Tell } from "../../core/adapter.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Delta } from "../../core/event.ts";
 import type { Dialect } from "../../core/item.ts";
+import type { Counting } from "../../core/route/lane.ts";
 import type { Turn } from "../../core/turn.ts";
 import { isObject } from "../../wires/fields.ts";
-import { type Missed, openSource, type Source, type Timeouts } from "../waiting.ts";
-import { checkBatch, isCount, unfit } from "../said.ts";
 import { toFailure } from "../reported.ts";
+import { checkBatch, isCount, unfit } from "../said.ts";
+import { openSource, type Source, type Timeouts } from "../waiting.ts";
 
 /** What a module exports, and a program passes in. */
 export interface GivenAdapter {
   stream(turn: Turn, signal: AbortSignal, tell?: Tell): AsyncIterable<readonly Delta[]>;
   /** The wire dialects whose own tools and fields it passes on. */
   readonly speaks?: readonly Dialect[] | undefined;
-  /** How many tokens a model takes, question and answer together. */
-  contextWindow?(model: string): number | undefined;
   countTokens?(turn: Turn, signal: AbortSignal): Promise<number | undefined>;
   models?(): Promise<readonly string[]>;
   close?(): Promise<void>;
 }
 
 /** What it gets is its own, what it says is checked, what it throws is explained, and nobody depends on it to stop. */
-export function toAdapter(given: GivenAdapter, timeouts: Timeouts = {}) {
+export function toAdapter(given: GivenAdapter, timeouts: Timeouts = {}): Counting {
+  const who = "the adapter's own code";
   return {
     speaks: given.speaks ?? [],
-    open: (turn, signal, tell) =>
-      openSource((inner) => toSource(given, turn, inner, tell), turn, timeouts, signal, missed),
-    contextWindow(model: string): number | undefined {
-      const found = given.contextWindow?.(model) ?? undefined;
-      if (found === undefined || isCount(found)) return found;
-      throw unfit("is no number of tokens", found);
-    },
-    async countTokens(turn: Turn, signal: AbortSignal): Promise<number | undefined> {
-      const found = await inTime(given.countTokens?.(copyOf(turn), signal), "count");
-      if (found === undefined || isCount(found)) return found;
-      throw unfit("is no number of tokens", found);
-    },
-    ...(given.models && {
-      async models(): Promise<readonly string[]> {
-        const found = (await inTime(given.models?.(), "list its models")) ?? [];
-        if (Array.isArray(found) && found.every((name) => typeof name === "string")) return found;
-        throw unfit("is no list of models", found);
-      },
-    }),
-    close: async () => void (await inTime(given.close?.(), "close")),
-  } satisfies Adapter & Omit<GivenAdapter, "stream">;
+    open: (turn, caller, tell) =>
+      openSource(who, (signal) => toSource(given, turn, signal, tell), turn, timeouts, caller),
+    countTokens: async (turn, signal) => checkCount(await inTime(given.countTokens?.(copyOf(turn), signal))),
+    ...(given.models && { models: async () => checkNames((await inTime(given.models?.())) ?? []) }),
+    close: () => inTime(given.close?.()),
+  };
 }
-
-const missed: Missed = {
-  first_byte: "the adapter's own code said nothing",
-  idle: "the adapter's own code said nothing more",
-  total: "the adapter's own code did not finish its answer",
-};
 
 function toSource(given: GivenAdapter, turn: Turn, signal: AbortSignal, tell: Tell): Source {
   let batches: AsyncIterator<unknown> | undefined;
@@ -77,8 +56,17 @@ function iterate(stream: AsyncIterable<unknown>): AsyncIterator<unknown> {
 
 function checkRemark(remark: Remark): Remark {
   if (remark.type === "left-out" && typeof remark.what === "string") return remark;
-  if (remark.type === "changed" && typeof remark.what === "string" && typeof remark.to === "string") return remark;
-  throw unfit("is no remark", remark);
+  throw unfit("is not what it leaves out", remark);
+}
+
+function checkCount(found: number | null | undefined): number | undefined {
+  if (found === undefined || found === null || isCount(found)) return found ?? undefined;
+  throw unfit("is no number of tokens", found);
+}
+
+function checkNames(found: readonly string[]): readonly string[] {
+  if (Array.isArray(found) && found.every((name) => typeof name === "string")) return found;
+  throw unfit("is no list of models", found);
 }
 
 /** The original is the gateway's memory of the conversation. */
@@ -94,12 +82,12 @@ function copyOf(value: unknown): unknown {
 /** Reloads, shutdowns and lists of models wait for it. */
 const patienceMs = 5_000;
 
-async function inTime<Value>(pending: Promise<Value> | undefined, what: string): Promise<Value | undefined> {
-  const late = Promise.withResolvers<never>();
-  const message = `Timed out: the adapter's own code did not ${what} within ${patienceMs / 1_000} s.`;
-  const timer = setTimeout(() => late.reject(new GatewayError("adapter_timeout", message)), patienceMs);
+async function inTime<Value>(pending: Promise<Value> | undefined): Promise<Value | undefined> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const message = `Timed out: the adapter's own code took more than ${patienceMs / 1_000} s.`;
+  const timer = setTimeout(() => reject(new GatewayError("adapter_timeout", message)), patienceMs);
   try {
-    return (await Promise.race([pending, late.promise])) ?? undefined;
+    return await Promise.race([pending, late]);
   } catch (thrown) {
     throw toFailure(thrown);
   } finally {

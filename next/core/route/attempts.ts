@@ -84,8 +84,8 @@ async function askOnce({ lane, adapter }: Step, turn: RoutedTurn, signal: AbortS
   signal.throwIfAborted();
   const { id, trace, settings, stream } = turn;
   const model = toOwnName(lane, turn.model);
-  const contextWindow = lane.contextWindow ?? lane.adapter.contextWindow?.(model);
-  const items = contextWindow === undefined ? turn.items : (turn.fit?.(contextWindow) ?? turn.items);
+  const window = lane.contextWindow;
+  const items = window === undefined ? turn.items : (turn.fit?.(window) ?? turn.items);
   tell({ type: "asked", adapter: lane.name, model });
   // What an adapter cannot accept is only worth telling if it answers.
   const remarks: Remark[] = [];

@@ -17,7 +17,6 @@ const openMs = 10_000;
 export function createBreaker(now: () => number): Breaker {
   let failures = 0;
   let opensUntil = 0;
-  let isTried = false;
 
   function restMs(): number {
     const rest = failures < maxFailures ? 0 : opensUntil - now();
@@ -29,18 +28,18 @@ export function createBreaker(now: () => number): Breaker {
     enter() {
       const rest = restMs();
       // Whoever tries may think for long before its first word: then another may try as well.
-      if (rest === 0 && failures >= maxFailures) [isTried, opensUntil] = [true, now() + openMs];
+      if (rest === 0) opensUntil = now() + openMs;
       return rest;
     },
     learn(failure) {
       if (failure === undefined || saysItIsUp.has(failure)) failures = 0;
       if (failure === undefined || !saysItIsDown.has(failure)) return;
       failures += 1;
-      [isTried, opensUntil] = [false, now() + openMs];
+      opensUntil = now() + openMs;
     },
     state() {
       if (failures < maxFailures) return "closed";
-      return restMs() > 0 && !isTried ? "open" : "half-open";
+      return restMs() > 0 ? "open" : "half-open";
     },
   };
 }

@@ -2,7 +2,7 @@
 import type { Reply } from "../adapter.ts";
 import type { Route } from "./route.ts";
 
-export interface ChangingRoute extends Route {
+interface ChangingRoute extends Route {
   /** Uses another route from now on. Resolves when nobody is on the old one any more, and it is closed. */
   change(next: Route): Promise<void>;
   /** Closes every route, whoever may still be on one. */

@@ -4,12 +4,12 @@ import type { Turn } from "../turn.ts";
 
 export interface Lane {
   readonly name: string;
-  readonly adapter: Knowing;
+  readonly adapter: Counting;
   /** Its own name for every model. */
   readonly model?: string | undefined;
   /** From a caller's name for a model to its own. */
   readonly models: Readonly<Record<string, string>>;
-  /** In tokens; counts more than what the adapter says. */
+  /** How many tokens it takes, question and answer together; absent: nobody knows. */
   readonly contextWindow?: number | undefined;
   /** Who is asked if it cannot answer, in this order. */
   readonly fallback: readonly string[];
@@ -19,10 +19,8 @@ export interface Lane {
   readonly hasBreaker: boolean;
 }
 
-/** What some adapters know beside answering. */
-export interface Knowing extends Adapter {
-  /** How many tokens a model takes, question and answer together. */
-  contextWindow?(model: string): number | undefined;
+/** Some adapters know how many tokens the input of a turn has. */
+export interface Counting extends Adapter {
   countTokens?(turn: Turn, signal: AbortSignal): Promise<number | undefined>;
 }
 

@@ -14,7 +14,7 @@ export interface Route extends Adapter {
   close(): Promise<void>;
 }
 
-export interface RouteParts extends Clock {
+interface RouteParts extends Clock {
   readonly lanes: readonly Lane[];
   readonly defaultLane: string;
   /** From a model's name, or a prefix of names (`gpt-*`), to a lane's. */

@@ -88,15 +88,13 @@ export function readEcho(text: string, seal: Seal): Echo {
 
 export type Progress = "queued" | "in_progress";
 
-/** While the answer is in progress, or at its end; `output` are its items as JSON. */
-export type WriteResponse = (state: Progress | Answer, output: readonly string[]) => string;
-
-export function createResponseWriter(heading: Heading, { fixed, asked }: Echo): WriteResponse {
+/** The object while the answer is in progress, or at its end; `output` are its items as JSON. */
+export function createResponseWriter(heading: Heading, { fixed, asked }: Echo) {
   const { key, createdAt, model } = heading;
   const head = toText({ id: `resp_${key}`, object: "response", created_at: toSeconds(createdAt), model });
   const tail = `${toText({ user: asked.user })},${fixed}`;
 
-  return (state, output) => {
+  return (state: Progress | Answer, output: readonly string[]): string => {
     const answer = typeof state === "string" ? undefined : state;
     // A queued turn has no place yet, unless it named one.
     const session = state === "queued" ? (asked.conversation ?? undefined) : heading.session;

@@ -12,16 +12,7 @@ export interface Say {
 }
 
 /** A part of a message or of reasoning, or the input of a call. */
-export interface OpenText {
-  readonly kind: TextKind;
-  readonly number: number;
-  begin(): string;
-  add(delta: ItemDelta): string;
-  annotate(annotation: Annotation): string;
-  close(): string;
-  whole(): string;
-}
-
+export type OpenText = ReturnType<typeof openText>;
 export type TextKind = keyof typeof kinds;
 
 const content = { part: "content_part", index: "content_index", said: "text" };
@@ -38,7 +29,7 @@ const kinds = {
 } as const;
 
 /** `item`: where the item stands; `last`: what else its end tells. */
-export function openText(say: Say, kind: TextKind, number: number, item: string, last = ""): OpenText {
+export function openText(say: Say, kind: TextKind, number: number, item: string, last = "") {
   const form = kinds[kind];
   const place = form.part === undefined ? item : `"${form.index}":${number},${item}`;
   const type = `response.${form.name}`;
@@ -60,23 +51,23 @@ export function openText(say: Say, kind: TextKind, number: number, item: string,
   return {
     kind,
     number,
-    begin: () => sayPart("added"),
-    add(delta) {
+    begin: (): string => sayPart("added"),
+    add(delta: ItemDelta): string {
       whole += delta.text;
       const text = JSON.stringify(delta.text);
       if (delta.logprobs === undefined) return `${before}${text}${after}${say.number()}}\n\n`;
       for (const entry of delta.logprobs) logprobs.push(entry);
       return say.event(`${type}.delta`, `${place},"delta":${text}${listLogprobs(delta.logprobs)}`);
     },
-    annotate(annotation) {
+    annotate(annotation: Annotation): string {
       const at = annotations.push(annotation) - 1;
       const note = `"annotation":${JSON.stringify(writeAnnotation(annotation))},"annotation_index":${at}`;
       return say.event(`${type}.annotation.added`, `${note},${place}`);
     },
-    close: () =>
+    close: (): string =>
       say.event(`${type}.done`, `${place},"${form.said}":${JSON.stringify(whole)}${listLogprobs(logprobs)}${last}`) +
       sayPart("done"),
-    whole: () => whole,
+    whole: (): string => whole,
   };
 }
 

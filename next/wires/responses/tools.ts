@@ -1,5 +1,6 @@
 /** Tools and the choice among them, read from a request, written for a server, and as a response object repeats them. */
 import type { Tell } from "../../core/adapter.ts";
+import { nameInGroup } from "../../core/offers.ts";
 import type { Settings, Tool } from "../../core/turn.ts";
 import { readCustomTool, readFunction } from "../common.ts";
 import {
@@ -99,7 +100,7 @@ function toNames(tools: readonly Tool[]): Names {
     if (tool.type !== "other") continue;
     if (tool.name !== undefined) add(tool.name, tool.name);
     for (const inner of tool.group?.tools ?? []) {
-      const both = `${tool.group?.name} ${inner.name}`;
+      const both = nameInGroup(String(tool.group?.name), String(inner.name));
       add(`${inner.type} ${inner.name}`, both);
       add(`${inner.type} ${both}`, both);
     }
@@ -118,7 +119,7 @@ function requireAll(chosen: Fields, names: Names): Iterable<string> {
 /** Without its namespace the one that has none is meant, or the only one with its name. */
 function requireOne(chosen: Fields, names: Names): string {
   const [name, namespace] = [requireName(chosen, "name"), readString(chosen, "namespace")];
-  const word = namespace === undefined ? name : `${namespace} ${name}`;
+  const word = namespace === undefined ? name : nameInGroup(namespace, name);
   const meant = names.get(`${String(chosen.values["type"])} ${word}`) ?? new Set();
   const [first, second] = meant.has(word) ? [word] : meant;
   return first !== undefined && second === undefined ? first : notGiven(word);
@@ -139,7 +140,9 @@ export function echoTools(fields: Fields): readonly object[] {
 
 /** A caller of this dialect has its tools passed on as it wrote them, unless some must not be called. */
 export function writeTools(settings: Settings, own: Said | undefined, tell: Tell): Said {
-  if (own !== undefined && settings.tools.length === (listAt(own, "tools")?.length ?? 0)) return {};
+  const written = (own && listAt(own, "tools")) ?? [];
+  const isAsWritten = (tool: Tool, at: number): boolean => tool.type !== "other" || tool.extra.fields === written[at];
+  if (own !== undefined && settings.tools.length === written.length && settings.tools.every(isAsWritten)) return {};
   const tools = settings.tools.flatMap((tool) => writeTool(tool, tell) ?? []);
   if (tools.length === 0) return { tools: undefined, tool_choice: undefined, parallel_tool_calls: undefined };
   return { tools, tool_choice: writeChoice(settings), parallel_tool_calls: settings.parallelToolCalls };
