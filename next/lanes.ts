@@ -35,10 +35,22 @@ export async function openRoute(config: Config, { given, now, watch }: LaneParts
   async function toLane(name: string, { type, own, model, models, contextWindow, fallback, retries }: AdapterConfig) {
     const passed = Object.hasOwn(given, name) ? given[name] : undefined;
     const around = { environment: process.env, folder: config.folder };
-    // Reloading must not close what the program passed in.
     const made =
       passed === undefined ? await createAdapter(type, own, around) : { ...toAdapter(passed), close: undefined };
     const hasBreaker = passed === undefined;
     return { name, adapter: watch(name, made), model, models, contextWindow, fallback, retries, hasBreaker };
   }
 }
+
+/** Says which adapter could not be made. */
+async function make<Made>(name: string, create: () => Promise<Made>): Promise<Made> {
+  try {
+    return await create();
+  } catch (thrown) {
+    const why = thrown instanceof Error ? thrown.message : String(thrown);
+    throw new Error(`gateway.adapters.${name}: ${why}`, { cause: thrown });
+  }
+}
+
+/** Reloading must not close what the program passed in. */
+const toGiven = (passed: GivenAdapter) => ({ ...toAdapter(passed), close: undefined });

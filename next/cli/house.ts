@@ -2,21 +2,14 @@
 import type { Config } from "../config/config.ts";
 import { ConfigError, problem, type Problem } from "../config/problem.ts";
 import type { Adapter } from "../core/adapter.ts";
+import type { Portico } from "../portico.ts";
 import type { ColdStore } from "../store/beside.ts";
 
 export type { ColdStore } from "../store/beside.ts";
-
-export interface Running {
-  /** Where it listens; undefined if both endpoints are off. */
-  readonly address: string | undefined;
-  readonly log: { error(fields: object, message: string): void };
-  reload(config: Config): Promise<void>;
-  close(): Promise<void>;
-}
+export type Running = Pick<Portico, "address" | "log" | "reload" | "close">;
 
 export async function startGateway(config: Config): Promise<Running> {
-  const root = (await import("../portico.ts")) as unknown as { startPortico(config: Config): Promise<Running> };
-  return root.startPortico(config);
+  return (await import("../portico.ts")).startPortico(config);
 }
 
 /** The store beside a gateway that may run on it; made if there is none. */

@@ -30,6 +30,7 @@ function restored(reply: Reply, names: Names): Reply {
       const batch = await reply.next();
       return batch && names.restore(batch);
     },
+    close: () => reply.close?.(),
   };
 }
 

@@ -73,11 +73,18 @@ function withReasoning(items: readonly Item[], history: History, { makers }: Fou
   for (const [index, item] of items.entries()) {
     const maker = item.type === "tool-call" && running.has(item.callId) ? makers.get(item.callId) : undefined;
     const isThere = items[index - 1]?.type === "reasoning";
-    if (item.type !== "tool-call" || maker === undefined || isThere) shown.push(item);
-    else shown.push(...reasoningBefore(item.callId, maker), signed(item, maker));
+    if (item.type !== "tool-call" || maker === undefined || isThere) {
+      shown.push(item);
+      continue;
+    }
+    // The words of the same answer stand behind the reasoning that led to them.
+    const words = shown.splice(shown.findLastIndex((before) => !isWord(before)) + 1);
+    shown.push(...reasoningBefore(item.callId, maker), ...words, signed(item, maker));
   }
   return shown;
 }
+
+const isWord = (item: Item): boolean => item.type === "message" && item.role === "assistant";
 
 /** Directly before the call: what stands before another call belongs to that. */
 function reasoningBefore(callId: string, { answer }: Maker): readonly Item[] {

@@ -27,7 +27,7 @@ export interface Clock {
   readonly now: () => number;
   /** From 0 up to 1. */
   readonly random: () => number;
-  /** Rejects with the signal's reason when that aborts. */
+  /** Ends early when the signal aborts. */
   readonly wait: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
@@ -74,7 +74,8 @@ export async function askLanes(
           if (isMendable) return failure;
           throw thrown;
         }
-        await clock.wait(waitMs, signal);
+        // If the caller leaves meanwhile, the next attempt tells.
+        await clock.wait(waitMs, signal).catch(() => {});
       }
     }
   }
