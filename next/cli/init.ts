@@ -61,9 +61,6 @@ function composeFile(token: string): string {
     // },
     // "default_adapter": "main",
 
-    // Folder for the database.
-    "data_dir": ".portico",
-
     // What is idle for longer than "ttl" is deleted.
     // "sessions": { "ttl": "30d" },
 

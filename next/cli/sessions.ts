@@ -24,26 +24,18 @@ const idNote =
 
 const list: Command = {
   summary: "List the sessions, newest activity first.",
-  usage:
-    "sessions list [--user NAME | --hint HINT | --outside] [--owner NAME] [--limit NUMBER] [--json] [--config FILE]",
+  usage: "sessions list [--user NAME | --hint HINT] [--owner NAME] [--limit NUMBER] [--json] [--config FILE]",
   options: {
     ...hintOptions,
-    outside: { summary: "What is outside of sessions instead, by its first turn." },
     limit: { value: "NUMBER", summary: "At most this many. Default: 50." },
     json: { summary: "As a JSON array." },
   },
   notes: [],
   async run(given) {
-    const wanted = {
-      owner: given.options["owner"],
-      hint: readHint(given),
-      limit: Number(given.options["limit"] ?? 50),
-    };
+    const { owner, limit = "50" } = given.options;
+    const wanted = { owner, hint: readHint(given), limit: Number(limit) };
     if (!(wanted.limit >= 1)) throw new UsageError("The option '--limit' needs a number from 1 up.");
-    const isOutside = given.flags.has("outside");
-    const page = await withStore(given, "look", (store) =>
-      isOutside ? store.listOutside(wanted) : store.listSessions(wanted),
-    );
+    const page = await withStore(given, "look", (store) => store.listSessions(wanted));
     const { entries, hasMore } = page ?? { entries: [], hasMore: false };
     if (given.flags.has("json")) print(JSON.stringify(entries, undefined, 2));
     else if (entries.length === 0) complain("There is none.");

@@ -60,14 +60,9 @@ async function open(settings: Settings): Promise<OpenGateway> {
   const running = await startGateway(settings.config).catch((thrown: unknown) => {
     throw new CommandError(explainFailure(thrown, settings.config.http));
   });
-  try {
-    // Not before: only one gateway has the store, and a token of one that cannot run would never be shown.
-    if (settings.generated !== undefined) keepTokens(settings.generated);
-    return { running, settings };
-  } catch (thrown) {
-    await running.close();
-    throw thrown;
-  }
+  // Not before: only one gateway has the store, and a token of one that cannot run would never be shown.
+  if (settings.generated !== undefined) keepTokens(settings.generated);
+  return { running, settings };
 }
 
 /** The current settings; undefined, with the reasons told, if the gateway could not run with them. */

@@ -179,7 +179,9 @@ export function createFrame(key: string): Frame {
       events = told;
       tellWaiting(true);
       const isCut = finish === "length" || finish === "content-filter";
-      close(failure === undefined && !isCut);
+      const isWhole = failure === undefined && !isCut;
+      const isBrokenOff = open !== undefined && !isWhole;
+      close(isWhole);
       if (late !== undefined && failure === undefined && !isCut) {
         openReasoning();
         add({ type: "reasoning-extra", extra: late });
@@ -187,7 +189,17 @@ export function createFrame(key: string): Frame {
       }
       if (!isCut) finish = items.some((item) => item.type === "tool-call") ? "tool-calls" : "stop";
       const status = toStatus(failure, isCut);
-      return { status, finish, items, extra, usage, error: failure, notes, endedAt };
+      return {
+        status,
+        finish,
+        items,
+        extra,
+        usage,
+        error: failure,
+        notes,
+        endedAt,
+        ...(isBrokenOff && { isBrokenOff }),
+      };
     },
   };
 }

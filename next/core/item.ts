@@ -17,7 +17,12 @@ export interface Message {
 /** A string is one text part, as most clients send it. */
 export type Content = string | readonly Part[];
 
-export type Part =
+/** Where a part stood in its request, for errors about it: it is never written or stored. */
+export const place: unique symbol = Symbol("place");
+
+export type Part = AnyPart & { readonly [place]?: string | undefined };
+
+type AnyPart =
   | TextPart
   | { readonly type: "refusal"; readonly text: string; readonly extra?: Extra | undefined }
   | {

@@ -13,11 +13,11 @@ interface Half {
   readonly id: string;
 }
 
-/** A call and its output are such a pair, and so is whatever else a dialect has of the kind. */
-export function halfOf(item: Item): Half | undefined {
+/** What else a dialect has of the kind stays where it is. */
+function halfOf(item: Item): Half | undefined {
   if (item.type === "tool-call") return { side: "model", id: item.callId };
   if (item.type === "tool-output") return { side: "tools", id: item.callId };
-  return item.type === "other" ? item.exchange : undefined;
+  return undefined;
 }
 
 export function pair(items: readonly Item[], rules: Rules): Item[] {

@@ -151,6 +151,8 @@ export interface Answer {
   readonly error?: GatewayError | undefined;
   readonly notes: Notes;
   readonly endedAt: number;
+  /** The last item was being said when the answer broke off. */
+  readonly isBrokenOff?: boolean | undefined;
 }
 
 export type Status = "completed" | "incomplete" | "failed" | "cancelled";

@@ -7,9 +7,6 @@ const summary = `s.n, s.name, s.kind, s.owner, s.created, s.used,
     AND t.n = (SELECT min(f.n) FROM turn f WHERE f.session = s.n AND f.digest IS NOT NULL)) AS input`;
 const record = `s.n, s.id, s.name, s.kind, s.owner, s.created, s.used, s.metadata, s.shows,
   (SELECT t.key FROM turn t WHERE t.n = s.tip) AS tip`;
-const path = (columns: string, start: string): string => `WITH RECURSIVE up (n) AS (
-    ${start} UNION ALL SELECT t.parent FROM up JOIN turn t ON t.n = up.n WHERE t.parent IS NOT NULL
-  ) SELECT ${columns} FROM up JOIN turn t ON t.n = up.n`;
 
 export const cold = {
   // What is deleted. A turn without told is the empty node that a deleted one left.
@@ -64,7 +61,9 @@ export const cold = {
     WHERE id = ? AND name = ? AND owner = ? AND kind <> 'hidden'`,
   describe: "UPDATE session SET metadata = ?, used = ? WHERE id = ? AND name = ? AND owner = ? AND kind <> 'hidden'",
   depth: "SELECT depth FROM turn WHERE n = ?",
-  pathNumbers: path("t.n", "SELECT CAST(? AS BIGINT)"),
+  pathNumbers: `WITH RECURSIVE up (n) AS (
+      SELECT CAST(? AS BIGINT) UNION ALL SELECT t.parent FROM up JOIN turn t ON t.n = up.n WHERE t.parent IS NOT NULL
+    ) SELECT t.n FROM up JOIN turn t ON t.n = up.n`,
   setItems: "UPDATE turn SET input = ?, answer = ? WHERE n = ?",
   text: "SELECT text FROM text WHERE session = ? AND digest = ?",
 

@@ -29,8 +29,7 @@ export function createConversations(access: Access, { one }: Tables): Conversati
   return {
     forget: async (owner, key) => erased(await write("forget", { owner, key })),
     async createConversation(owner, { id, metadata, createdAt: at }, first) {
-      const described = { name: toName(id), owner, metadata, at };
-      await write("createConversation", { described, first: first && toRow(first) });
+      await write("createConversation", { name: toName(id), owner, metadata, at, first: first && toRow(first) });
     },
     async conversation(owner, id) {
       const row = find(owner, id);

@@ -31,8 +31,6 @@ import { openWriter } from "./writing.ts";
 export interface SqliteStore extends Store, Conversations, Operator {
   /** Of what callers carry for the gateway; the first one seals. The same list until an archive brought others. */
   sealKeys(): readonly Buffer[];
-  /** The first one, until the composition root asks for all. */
-  readonly sealKey: Buffer;
 }
 
 export interface Surroundings {
@@ -76,7 +74,6 @@ function open(file: string, onFatal: (message: string) => void, unlock: () => vo
     ...createOperator(access),
     sessionOf: secrets.sessionOf,
     sealKeys: secrets.sealKeys,
-    sealKey: secrets.sealKeys()[0] ?? Buffer.alloc(0),
     checkKeeping: writer.checkKeeping,
     check: writer.check,
     find: finds.send,

@@ -80,13 +80,7 @@ export function createWrites(database: DatabaseSync) {
       return true;
     },
 
-    createConversation({
-      described,
-      first,
-    }: {
-      readonly described: Described;
-      readonly first?: TurnRow | undefined;
-    }): void {
+    createConversation({ first, ...described }: Described & { readonly first: TurnRow | undefined }): void {
       const { name, owner, metadata, at: created } = described;
       const n = addSession({ id: toNumber(name), name, owner, kind: "named", created }, JSON.stringify(metadata));
       if (first === undefined) return;

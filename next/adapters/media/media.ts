@@ -1,6 +1,6 @@
 /** What models may be shown beside text, and how anything else is refused. */
 import { GatewayError } from "../../core/errors.ts";
-import type { Part } from "../../core/item.ts";
+import { type Part, place } from "../../core/item.ts";
 
 export interface MediaRules {
   /** Otherwise nothing is fetched. */
@@ -23,9 +23,10 @@ export function refuseMedia(where: string, why: string, cause?: unknown): Gatewa
   return new GatewayError("invalid_value", `A file cannot be used: ${where} ${why}.`, { cause });
 }
 
-/** A failure with the part of the request that it is about: whoever read the request knows its path. */
+/** The failure with the path of the part that it is about. */
 export function about(part: Part | undefined, thrown: unknown): unknown {
-  return thrown instanceof GatewayError ? Object.assign(thrown, { part }) : thrown;
+  if (!(thrown instanceof GatewayError)) return thrown;
+  return new GatewayError(thrown.code, thrown.message, { param: part?.[place], cause: thrown.cause });
 }
 
 /** The type from a header or a data: URL, if models can read such media. */

@@ -1,5 +1,5 @@
 /** Reads `messages` into items: a message with several things in it becomes several items, in order. */
-import type { Content, Extra, Item, Part, ToolCall } from "../../core/item.ts";
+import { type Content, type Extra, type Item, type Part, place, type ToolCall } from "../../core/item.ts";
 import {
   type Fields,
   invalid,
@@ -106,20 +106,23 @@ function readPart(part: Fields): Part {
       return { type, text: requireString(part, "refusal"), extra };
     case "image_url": {
       const image = requireObject(part, "image_url");
-      return { type: "image", url: requireName(image, "url"), detail: readString(image, "detail"), extra };
+      const [url, detail] = [requireName(image, "url"), readString(image, "detail")];
+      return { type: "image", url, detail, extra, [place]: pathOf(image, "url") };
     }
     case "input_audio": {
       const audio = requireObject(part, "input_audio");
-      return { type: "audio", data: requireName(audio, "data"), format: requireName(audio, "format"), extra };
+      const [data, format] = [requireName(audio, "data"), requireName(audio, "format")];
+      return { type: "audio", data, format, extra, [place]: pathOf(audio, "data") };
     }
     case "file": {
       const file = requireObject(part, "file");
       const [fileId, data] = [readString(file, "file_id"), readString(file, "file_data")];
       if (fileId === undefined && data === undefined) missing(pathOf(file, "file_id"));
-      return { type, fileId, data, name: readString(file, "filename"), extra };
+      const at = pathOf(file, data === undefined ? "file_id" : "file_data");
+      return { type, fileId, data, name: readString(file, "filename"), extra, [place]: at };
     }
     default:
-      return { type: "other", extra: { dialect: "chat", fields: part.values } };
+      return { type: "other", extra: { dialect: "chat", fields: part.values }, [place]: pathOf(part) };
   }
 }
 

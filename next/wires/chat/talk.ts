@@ -9,6 +9,7 @@ import {
   type Reasoning,
   type ToolCall,
   type ToolOutput,
+  place,
 } from "../../core/item.ts";
 import type { Turn } from "../../core/turn.ts";
 import { toFunctionCall } from "../custom-tools.ts";
@@ -129,15 +130,15 @@ function writePart(part: Part): Said {
     case "audio":
       return { ...extra, type: "input_audio", input_audio: { data: part.data, format: part.format } };
     case "file":
-      if (part.fileId === undefined && part.data === undefined) return refusePart("files by URL");
+      if (part.fileId === undefined && part.data === undefined) return refusePart("files by URL", part);
       return { ...extra, type: "file", file: { file_id: part.fileId, file_data: part.data, filename: part.name } };
     case "other":
-      return extra ?? refusePart(`content of type '${String(part.extra.fields["type"])}'`);
+      return extra ?? refusePart(`content of type '${String(part.extra.fields["type"])}'`, part);
   }
 }
 
 /** Never left out: the answer depends on it. */
-function refusePart(what: string): never {
+function refusePart(what: string, { [place]: param }: Part): never {
   const message = `The adapter behind this model does not accept ${what}. Send it as text, or as a file's content.`;
-  throw new GatewayError("unsupported_parameter", message);
+  throw new GatewayError("unsupported_parameter", message, { param });
 }

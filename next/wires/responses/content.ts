@@ -1,5 +1,5 @@
 /** The parts of a message or of a tool's output, both ways. */
-import { type Annotation, type Content, fieldsOf, type Part, type Role } from "../../core/item.ts";
+import { type Annotation, type Content, fieldsOf, type Part, place, type Role } from "../../core/item.ts";
 import {
   type Fields,
   isObject,
@@ -24,9 +24,15 @@ export function requireContent(fields: Fields, key: "content" | "output"): Conte
 
 function readPart(part: Fields): Part {
   const read = readers.get(requireName(part, "type"));
-  if (read === undefined) return { type: "other", extra: { dialect: "responses", fields: part.values } };
+  if (read === undefined)
+    return { type: "other", extra: { dialect: "responses", fields: part.values }, [place]: pathOf(part) };
   const extra = readExtra(part, knownOfPart, "responses");
   return extra === undefined ? read(part) : { ...read(part), extra };
+}
+
+/** The field that has what a model is shown. */
+function placeIn(part: Fields, keys: readonly string[]): string {
+  return pathOf(part, keys.find((key) => isPresent(part, key)) ?? keys.at(-1));
 }
 
 const readers = new Map<string, (part: Fields) => Part>([
@@ -55,12 +61,14 @@ function readText(part: Fields): Part {
 function readImage(part: Fields): Part {
   requireOne(part, ["image_url", "file_id"]);
   const [url, fileId] = [readString(part, "image_url"), readString(part, "file_id")];
-  return { type: "image", url, fileId, detail: readString(part, "detail") };
+  const detail = readString(part, "detail");
+  return { type: "image", url, fileId, detail, [place]: placeIn(part, ["image_url", "file_id"]) };
 }
 
 function readAudio(part: Fields): Part {
   const audio = requireObject(part, "input_audio");
-  return { type: "audio", data: requireString(audio, "data"), format: requireName(audio, "format") };
+  const [data, format] = [requireString(audio, "data"), requireName(audio, "format")];
+  return { type: "audio", data, format, [place]: pathOf(audio, "data") };
 }
 
 function readFile(part: Fields): Part {
@@ -70,7 +78,8 @@ function readFile(part: Fields): Part {
     readString(part, "file_data"),
     readString(part, "file_url"),
   ];
-  return { type: "file", fileId, data, url, name: readString(part, "filename") };
+  const name = readString(part, "filename");
+  return { type: "file", fileId, data, url, name, [place]: placeIn(part, ["file_data", "file_url", "file_id"]) };
 }
 
 function requireOne(part: Fields, keys: readonly [string, ...string[]]): void {
@@ -112,9 +121,9 @@ function writePart(part: Part, role: Role): object | undefined {
   }
 }
 
-function refusePart({ extra }: Part): never {
+function refusePart({ extra, [place]: at = "input" }: Part): never {
   const why = `The adapter behind this model does not accept content of type '${String(extra?.fields["type"])}'.`;
-  unsupported("input", `${why} Leave that part out, or send it as text, an image, audio or a file.`);
+  unsupported(at, `${why} Leave that part out, or send it as text, an image, audio or a file.`);
 }
 
 function writeAsked(text: string): object {

@@ -21,7 +21,8 @@ export function createVoice(echo: Echo, seal: Seal): ResponsesVoice {
   return {
     whole(heading, answer) {
       const output = answer.items.map((item, at) => {
-        const status = isBrokenOff(answer, at) ? "incomplete" : "completed";
+        const isCut = answer.isBrokenOff === true && at === answer.items.length - 1;
+        const status = isCut ? "incomplete" : "completed";
         return showItem(item, status, sealing, summarises ? sectionsOf(item) : undefined);
       });
       return createResponseWriter(heading, echo)(answer, output);
@@ -29,11 +30,6 @@ export function createVoice(echo: Echo, seal: Seal): ResponsesVoice {
     stream: (heading, tellsError = true) => createSpeaker(heading, echo, sealing, tellsError),
     progress: (heading, status) => createResponseWriter(heading, echo)(status, []),
   };
-}
-
-/** Only the last item of an answer can have been cut off. */
-function isBrokenOff({ status, items }: Answer, at: number): boolean {
-  return status !== "completed" && at === items.length - 1;
 }
 
 /** Raw reasoning is its only section. */
