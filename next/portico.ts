@@ -89,8 +89,10 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
     const address = await door?.listen();
 
     async function prune(): Promise<unknown> {
-      const { ttlMs = Infinity, maxTurnsPerThread, maxSessionsPerOwner } = config.sessions;
-      return bare.prune({ idleBefore: now() - ttlMs, maxTurnsPerThread, maxSessionsPerOwner }, now());
+      const { ttlMs, idempotencyTtlMs, maxTurnsPerThread, maxSessionsPerOwner } = config.sessions;
+      const before = (ageMs: number | undefined) => (ageMs === undefined ? undefined : now() - ageMs);
+      const ages = { idleBefore: before(ttlMs), recordsBefore: before(idempotencyTtlMs) };
+      return bare.prune({ ...ages, maxTurnsPerThread, maxSessionsPerOwner }, now());
     }
 
     return {

@@ -237,6 +237,8 @@ export interface PruneRules {
   readonly maxTurnsPerThread?: number | undefined;
   /** Of an owner with more, those idle longest go. */
   readonly maxSessionsPerOwner?: number | undefined;
+  /** Keys and streams of turns that began before this are over. */
+  readonly recordsBefore?: number | undefined;
   /** The turns that running turns continue: they stay, and so do their sessions. */
   readonly inUse?: (() => Iterable<number>) | undefined;
 }

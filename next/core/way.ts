@@ -124,6 +124,7 @@ export function createWay(ports: Ports): Way {
       if (recorder !== undefined && !isPlaced) await recorder.place(heading, false, ask);
 
       // 5 the first word; a failure up to here is a status
+      if (isKept) store.checkKeeping();
       const { model, settings, stream } = ask;
       const reply = await open({ id: key, trace: caller.trace, model, items, settings, stream });
       listener.begin(heading);
@@ -182,7 +183,9 @@ export function createWay(ports: Ports): Way {
           });
           return said;
         } catch (thrown) {
-          ports.report(thrown, key);
+          // Of a conversation that was deleted meanwhile nothing comes back: that is no fault.
+          const isOurs = !(thrown instanceof GatewayError) || thrown.code !== "not_found";
+          if (isOurs) ports.report(thrown, key);
           const error = thrown instanceof GatewayError ? thrown : notKept(thrown);
           return { ...said, status: "failed", error };
         }

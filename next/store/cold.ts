@@ -22,6 +22,11 @@ export const cold = {
   emptyTurn: `UPDATE turn SET question = NULL, digest = NULL, model = '', input = '[]', answer = '[]', told = '', echo = NULL
     WHERE n = ?`,
   removeTurn: "DELETE FROM turn WHERE n = ?",
+  removeRecord: "DELETE FROM record WHERE turn = ?",
+  /** Streams that can no longer be resumed are told whole, and keys that have had their time are free. */
+  expireLogs:
+    "UPDATE record SET log = NULL, name = NULL, fingerprint = NULL WHERE log IS NOT NULL AND turn < (SELECT max(n) FROM turn WHERE created < ?)",
+  expiredUnnamed: "SELECT turn AS n FROM record WHERE unnamed = 1 AND name IS NULL LIMIT ?",
   freeFollowers: "UPDATE turn SET parent = NULL WHERE parent = ?",
   removeCall: "DELETE FROM call WHERE session = ? AND id = ? AND turn = ?",
   removeTextUse: "DELETE FROM text_use WHERE session = ? AND digest = ? AND turn = ?",

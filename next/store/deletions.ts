@@ -56,6 +56,7 @@ export function createDeletions({ one, all, run }: Tables) {
   /** Nothing leads to the turn any more but what hangs below it. */
   function leave({ n, session, parent, input, answer, echo, tip }: DoomedTurn): void {
     for (const id of callsIn(answer)) run(cold.removeCall, session, id, n);
+    run(cold.removeRecord, n);
     dropTexts(session, n, digestsIn(input, echo));
     if (tip === n) run(cold.setTip, parent, session);
   }
@@ -142,12 +143,27 @@ export function createDeletions({ one, all, run }: Tables) {
       return { turns: rows.length, isDone: rows.length < stepTurns };
     },
 
+    /** Ends what is kept for a day: streams that resume, keys, and turns that only their key found. */
+    expire({ before }: { readonly before: number }): Step {
+      run(cold.expireLogs, before);
+      const unnamed = all<{ readonly n: number }>(cold.expiredUnnamed, stepTurns);
+      for (const { n } of unnamed) {
+        const row = read(n);
+        if (row === undefined) run(cold.removeRecord, n);
+        else removeEnd(row);
+      }
+      return { turns: 0, isDone: unnamed.length < stepTurns };
+    },
+
     /** Removes some turns of sessions that are gone. */
     removeDoomed(): Step {
       const doomed = one<{ readonly n: number }>(cold.nextDoomed);
       if (doomed === undefined) return { turns: 0, isDone: true };
       const turns = all<{ readonly n: number }>(cold.turnsOfDoomed, doomed.n, stepTurns);
-      for (const { n } of turns) run(cold.removeTurn, n);
+      for (const { n } of turns) {
+        run(cold.removeTurn, n);
+        run(cold.removeRecord, n);
+      }
       if (turns.length === 0 && run(cold.callsOfDoomed, doomed.n, doomed.n, stepCalls) === 0)
         for (const remove of [cold.usesOfDoomed, cold.textsOfDoomed, cold.removeDoomed]) run(remove, doomed.n);
       return { turns: turns.length, isDone: false };

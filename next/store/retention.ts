@@ -9,7 +9,7 @@ const stepSessions = 100;
 
 export async function prune(access: Access, rules: PruneRules): Promise<Pruned> {
   const { read, write, emptyLog } = access;
-  const { idleBefore, maxTurnsPerThread, maxSessionsPerOwner } = rules;
+  const { idleBefore, maxTurnsPerThread, maxSessionsPerOwner, recordsBefore } = rules;
   const inUse = (): readonly number[] => [...(rules.inUse?.() ?? [])];
   let [sessions, turns] = [0, 0];
 
@@ -28,7 +28,7 @@ export async function prune(access: Access, rules: PruneRules): Promise<Pruned> 
   }
   if (maxTurnsPerThread !== undefined) turns += await repeat(() => write("shorten", { most: maxTurnsPerThread }));
   if (maxSessionsPerOwner !== undefined) await dropAll(await read("surplus", { most: maxSessionsPerOwner }));
-  // Idempotency keys and the logs of deltas go here after their time, once they have columns.
+  if (recordsBefore !== undefined) await repeat(() => write("expire", { before: recordsBefore }));
   await repeat(() => write("giveBack", undefined));
   await emptyLog();
   return { sessions, turns };

@@ -1,6 +1,7 @@
 /** What a turn is in the tables, and back: texts of JSON, of which long ones that come again are kept once. */
 import { hash } from "node:crypto";
-import type { Commit, StoredTurn } from "../core/store.ts";
+import type { Delta } from "../core/event.ts";
+import type { Commit, Recording, StoredRecording, StoredTurn } from "../core/store.ts";
 import { GatewayError, isErrorCode } from "../core/errors.ts";
 import { isInstruction, type Item } from "../core/item.ts";
 import type { Node } from "../core/place.ts";
@@ -15,7 +16,12 @@ export interface TurnRow {
   readonly values: readonly (string | number | null)[];
   readonly calls: readonly string[];
   readonly texts: readonly (readonly [digest: string, text: string])[];
+  /** Of a turn that outlives its caller. */
+  readonly record?: RecordRow | undefined;
 }
+
+/** In the order of its statement, behind the turn and its session. */
+export type RecordRow = readonly (string | number | null)[];
 
 export interface NewSession {
   readonly id: number;
@@ -36,7 +42,7 @@ export interface SessionRow extends NewSession {
 /** `hinted` sessions are made by a request, `named` ones as conversations, `hidden` ones for a single turn and what follows it. */
 export type Kind = "hidden" | "hinted" | "named";
 
-export function toRow(commit: Commit): TurnRow {
+export function toRow(commit: Commit, nameKey: NameKey = (key) => key): TurnRow {
   const { key, parent, answer, marks, isLoose, session } = commit;
   const n = toNumber(key);
   const texts: [string, string][] = [];
@@ -73,7 +79,71 @@ export function toRow(commit: Commit): TurnRow {
     ],
     calls: isLoose ? [] : calls,
     texts,
+    record: commit.record && toRecordRow(commit.record, answer, nameKey),
   };
+}
+
+/** The name that stands for an owner's key. */
+export type NameKey = (key: string) => string;
+
+/** A key of a turn that failed is free again: its repetition is a new try. */
+function toRecordRow(record: Recording, { status }: Answer, nameKey: NameKey): RecordRow {
+  const { isBackground, isUnnamed, told, contextItems, idempotency, deltas } = record;
+  const keyed = status === "failed" ? undefined : idempotency;
+  return [
+    isBackground ? 1 : 0,
+    isUnnamed ? 1 : 0,
+    told,
+    contextItems,
+    keyed === undefined ? null : nameKey(keyed.key),
+    keyed?.fingerprint ?? null,
+    JSON.stringify(deltas),
+  ];
+}
+
+interface RecordRead {
+  readonly background: number | null;
+  readonly placed: string | null;
+  readonly items: number | null;
+  readonly log: string | null;
+}
+
+function toRecording({ background, placed, items, log }: RecordRead): StoredRecording | undefined {
+  if (background === null || placed === null) return undefined;
+  const deltas = log === null ? undefined : (JSON.parse(log) as Delta[]);
+  return { isBackground: background === 1, told: placed, contextItems: items ?? 0, deltas };
+}
+
+/** One that was running when its process ended. */
+export function toInterrupted(row: RunningRead): StoredTurn {
+  const message = "The gateway was stopped while this turn ran. Send the request again.";
+  const { key, session, model, created: createdAt, echo } = row;
+  return {
+    key,
+    session: session ?? "",
+    isHidden: session === null,
+    model,
+    createdAt,
+    input: [],
+    answer: [],
+    told: {
+      status: "failed",
+      finish: "stop",
+      notes: {},
+      endedAt: createdAt,
+      error: new GatewayError("interrupted", message),
+    },
+    echo: echo ?? undefined,
+    record: { isBackground: true, told: "new", contextItems: 0, deltas: undefined },
+  };
+}
+
+export interface RunningRead {
+  readonly key: string;
+  readonly session: string | null;
+  readonly model: string;
+  readonly created: number;
+  readonly echo: string | null;
 }
 
 /** From this length on a text that may come again is kept beside the turn. */
@@ -114,7 +184,7 @@ export function digestsIn(input: string, echo: string | null): readonly string[]
   return echo?.startsWith(mark) === true ? [...found, echo.slice(1)] : found;
 }
 
-export interface ReadTurn {
+export interface ReadTurn extends Partial<RecordRead> {
   readonly key: string;
   readonly session: number;
   readonly name: string;
@@ -174,7 +244,10 @@ export function toTurn(row: ReadTurn, read: ReadText): StoredTurn {
   const { error, ...told } = JSON.parse(row.told || "{}") as Omit<Answer, "items" | "error"> & {
     readonly error?: Failure;
   };
+  const { background = null, placed = null, items = null, log = null } = row;
+  const record = toRecording({ background, placed, items, log });
   return {
+    ...(record && { record }),
     key,
     session: `conv_${name}`,
     isHidden: kind === "hidden",

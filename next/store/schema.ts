@@ -97,6 +97,31 @@ CREATE TABLE doomed (n INTEGER PRIMARY KEY) STRICT;
 
 -- How far the retention has come, and what a probing write leaves.
 CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+-- Turns that outlive their caller: how they are told again, and what their key was used for. told says how they were placed.
+CREATE TABLE record (
+  turn INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL,
+  background INTEGER NOT NULL,
+  unnamed INTEGER NOT NULL,
+  told TEXT NOT NULL,
+  items INTEGER NOT NULL,
+  name TEXT,
+  fingerprint TEXT,
+  log TEXT
+) STRICT;
+CREATE INDEX record_name ON record (name) WHERE name IS NOT NULL;
+
+-- Background turns that run. Whoever finds one that nobody runs any more reads that it was interrupted.
+CREATE TABLE running (
+  turn INTEGER PRIMARY KEY,
+  key TEXT NOT NULL,
+  session TEXT,
+  owner TEXT NOT NULL,
+  model TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  echo TEXT
+) STRICT;
 `;
 
 /** The number that stands for a name or a key in the tables: 13 hexadecimal digits are exact as a number. */

@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { Step } from "../core/context.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Maker, Session } from "../core/place.ts";
-import type { Conversations, Finding, Operator, Query, Store } from "../core/store.ts";
+import type { Conversations, Finding, Operator, Query, Records, Store } from "../core/store.ts";
 import type { Access } from "./access.ts";
 import { createConversations } from "./conversations.ts";
 import { lockFile, prepareFile } from "./file.ts";
@@ -16,7 +16,9 @@ import {
   type Kind,
   type NodeRow,
   type ReadTurn,
+  type RunningRead,
   toInput,
+  toInterrupted,
   toItems,
   toNode,
   toRow,
@@ -28,7 +30,7 @@ import { openReader } from "./threads.ts";
 import { cannotRead, toFailure } from "./trouble.ts";
 import { openWriter } from "./writing.ts";
 
-export interface SqliteStore extends Store, Conversations, Operator {
+export interface SqliteStore extends Store, Records, Conversations, Operator {
   /** Of what callers carry for the gateway; the first one seals. The same list until an archive brought others. */
   sealKeys(): readonly Buffer[];
 }
@@ -84,11 +86,23 @@ function open(file: string, onFatal: (message: string) => void, unlock: () => vo
       return rows.toReversed().map((row): Step => ({ input: toInput(row, readOnce), answer: toItems(row.answer) }));
     },
     async commit(turn) {
-      if (!(await writer.write(["commit", toRow(turn)]))) throw sessionErased();
+      const row = toRow(turn, (key) => secrets.sessionOf(turn.owner, `key ${key}`));
+      if (!(await writer.write(["commit", row]))) throw sessionErased();
     },
     async turn(owner, key) {
-      const row = reads(() => prepare(turnStatement).get(toNumber(key), key, owner)) as ReadTurn | undefined;
-      return row && toTurn(row, readText);
+      const n = toNumber(key);
+      const row = reads(() => prepare(turnStatement).get(n, key, owner)) as ReadTurn | undefined;
+      if (row !== undefined) return toTurn(row, readText);
+      const left = reads(() => prepare(leftStatement).get(n, key, owner)) as RunningRead | undefined;
+      return left && toInterrupted(left);
+    },
+    async begin({ key, session, owner, model, createdAt, echo }) {
+      await writer.write(["begin", [toNumber(key), key, session ?? null, owner, model, createdAt, echo ?? null]]);
+    },
+    async keyed(owner, key, since) {
+      const name = secrets.sessionOf(owner, `key ${key}`);
+      const row = reads(() => prepare(keyedStatement).get(name, owner, since)) as KeyedRead | undefined;
+      return row && { ...toTurn(row, readText), fingerprint: row.fingerprint };
     },
     async close() {
       await reader.close();
@@ -160,7 +174,8 @@ const followed = "EXISTS (SELECT 1 FROM turn c WHERE c.parent = t.n AND c.digest
 const sessionStatement = `SELECT s.n AS session, s.name, s.kind, s.shows, s.tip, t.digest, t.remembers, t.depth
   FROM session s LEFT JOIN turn t ON t.n = s.tip WHERE s.id = ? AND s.name = ? AND s.owner = ?`;
 const namedStatement = `SELECT ${node}, s.n AS session, s.name, s.kind, s.shows, s.tip
-  FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.echo IS NOT NULL`;
+  FROM turn t JOIN session s ON s.n = t.session LEFT JOIN record r ON r.turn = t.n
+  WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.echo IS NOT NULL AND coalesce(r.unnamed, 0) = 0`;
 const matchStatement = `SELECT ${node}, ${followed}
   FROM turn t WHERE t.session = ? AND t.question = ? AND t.digest = ? ORDER BY t.n DESC LIMIT 1`;
 const makerStatement = `SELECT ${node}, t.answer FROM call c JOIN turn t ON t.n = c.turn WHERE c.session = ? AND c.id = ?`;
@@ -168,8 +183,18 @@ const pathStatement = `WITH RECURSIVE up (n) AS (
     SELECT ? UNION ALL SELECT t.parent FROM up JOIN turn t ON t.n = up.n WHERE t.parent IS NOT NULL
   ) SELECT t.key, t.session, t.input, t.answer FROM up JOIN turn t ON t.n = up.n`;
 const thereStatement = "SELECT 1 FROM session WHERE id = ?";
-const turnStatement = `SELECT t.n, t.key, t.session, s.name, s.kind, t.model, t.created, t.input, t.answer, t.told, t.echo
-  FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.told <> ''`;
+const turnColumns = `t.n, t.key, t.session, s.name, s.kind, t.model, t.created, t.input, t.answer, t.told, t.echo,
+  r.background, r.told AS placed, r.items, r.log`;
+const turnTables = "turn t JOIN session s ON s.n = t.session LEFT JOIN record r ON r.turn = t.n";
+const turnStatement = `SELECT ${turnColumns} FROM ${turnTables}
+  WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.told <> '' AND coalesce(r.unnamed, 0) = 0`;
+const leftStatement = "SELECT key, session, model, created, echo FROM running WHERE turn = ? AND key = ? AND owner = ?";
+const keyedStatement = `SELECT ${turnColumns}, r.fingerprint FROM ${turnTables}
+  WHERE r.name = ? AND s.owner = ? AND t.created > ? AND t.told <> '' ORDER BY t.n DESC LIMIT 1`;
+
+interface KeyedRead extends ReadTurn {
+  readonly fingerprint: string;
+}
 
 function sessionErased(): GatewayError {
   return new GatewayError(

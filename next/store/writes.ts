@@ -63,6 +63,10 @@ export function createWrites(database: DatabaseSync) {
       const n = sessionNumber(row.session);
       if (n === undefined) return false;
       addTurn(n, row);
+      if (row.record !== undefined) {
+        prepare(recordStatement).run(turn, n, ...row.record);
+        prepare("DELETE FROM running WHERE turn = ?").run(turn);
+      }
       if (leads) prepare(leadStatement).run(tip, turn, learns ? 1 : 0, created, id);
       else prepare(usedStatement).run(learns ? 1 : 0, created, id);
       return true;
@@ -90,6 +94,10 @@ export function createWrites(database: DatabaseSync) {
 
     describe({ name, owner, metadata, at }: Described): boolean {
       return run(cold.describe, JSON.stringify(metadata), at, toNumber(name), name, owner) === 1;
+    },
+
+    begin(values: readonly (string | number | null)[]): void {
+      prepare(runningStatement).run(...values);
     },
 
     /** Whether anything of this size can be written. */
@@ -128,6 +136,10 @@ const callStatement = `INSERT INTO call (session, id, turn) VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET turn = max(turn, excluded.turn)`;
 const textStatement = "INSERT INTO text (session, digest, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 const useStatement = "INSERT INTO text_use (session, digest, turn) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+const recordStatement = `INSERT INTO record
+  (turn, session, background, unnamed, told, items, name, fingerprint, log) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const runningStatement =
+  "INSERT INTO running (turn, key, session, owner, model, created, echo) VALUES (?, ?, ?, ?, ?, ?, ?)";
 const leadStatement = `UPDATE session SET tip = CASE WHEN tip IS ? THEN ? ELSE tip END,
   shows = max(shows, ?), used = max(used, ?) WHERE id = ?`;
 const usedStatement = "UPDATE session SET shows = max(shows, ?), used = max(used, ?) WHERE id = ?";
