@@ -1,6 +1,6 @@
 /**
  * Runs every test and judges the house by its red list: the tests named there must fail, and all others pass. A process
- * a file would take most of the time, so most files share two; those that load the machine have one each, in turn. With
+ * a file would take most of the time, so most files share two, and those that load the machine a third. With
  * `long`, runs those alone that have many rounds, all of them and with seeds of the day.
  */
 import { spawn } from "node:child_process";
@@ -19,7 +19,8 @@ const red = new Set(existsSync(redList) ? readFileSync(redList, "utf8").split("\
 const all = globSync("test/**/*.test.ts", { cwd: root }).toSorted();
 const files = isLong ? all.filter((file) => readFileSync(`${root}/${file}`, "utf8").includes("PORTICO_LONG")) : all;
 const groups = Object.groupBy(files, (file) => {
-  if (isLong || file.startsWith("test/load/")) return file;
+  if (isLong) return file;
+  if (file.startsWith("test/load/")) return "load";
   return /^test\/(cli|config|http|sessions)\//.test(file) ? "outer" : "rest";
 });
 const { outer = [], rest = [], ...apart } = groups;

@@ -1,6 +1,6 @@
 /** `portico sessions`: what is stored, read and changed beside a running gateway. */
 import assert from "node:assert/strict";
-import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { call, tell, tellWell } from "../harness/client.ts";
@@ -100,17 +100,6 @@ test("an export is imported beside another gateway with its hints, and the conve
     "assistant: re: And in the sun?",
     "user: Thank you",
   ]);
-});
-
-test("an archive that is cut off is refused whole", async (context) => {
-  const gateway = await open();
-  const { session } = await keep(gateway, "greta");
-  const archive = (await sessions(context, gateway.folder, "export", session)).stdout;
-  const lines = archive.trim().split("\n");
-  const folder = makeFolder(context);
-  writeFileSync(join(folder, "archive"), `${lines.slice(0, -1).join("\n")}\n`);
-  assert.equal((await sessions(context, folder, "import", "archive")).code, 1);
-  assert.deepEqual(JSON.parse((await sessions(context, folder, "list", "--json")).stdout), []);
 });
 
 test("prune applies what the file allows at once, and says how much it deleted", async (context) => {

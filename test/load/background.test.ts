@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { call, readEvents, tellWell } from "../harness/client.ts";
 import { gate, type Gateway, makeFolder, openGateway, say, type Script } from "../harness/house.ts";
 
-const total = 300;
+const total = process.env["PORTICO_LONG"] === "1" ? 1_000 : 200;
 const numbers = Array.from({ length: total }, (_, number) => number);
 const words = ["one ", "two ", "three ", "four"];
 

@@ -9,7 +9,7 @@ import { type Program, runProgram, toConfig, writeConfig } from "../harness/prog
 import { type Client, createClient, gatherShown, takeTurn } from "./clients.ts";
 
 const isLong = process.env["PORTICO_LONG"] === "1";
-const [rounds, sessions] = isLong ? [20, 200] : [3, 60];
+const [rounds, sessions] = isLong ? [20, 200] : [2, 60];
 const seed = Number(process.env["PORTICO_SEED"] || (isLong ? Date.now() % 1_000_000 : 20_261_119));
 
 /** The same numbers for the same seed. */

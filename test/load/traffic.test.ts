@@ -9,7 +9,7 @@ import { until } from "../store/aid.ts";
 
 const isLong = process.env["PORTICO_LONG"] === "1";
 /** Of each of two halves, of which the second must not take more than the first. */
-const [atOnce, calls, durationMs, dribbling] = isLong ? [60, 0, 30_000, 2_000] : [30, 600, 0, 200];
+const [atOnce, calls, durationMs, dribbling] = isLong ? [60, 0, 30_000, 2_000] : [30, 300, 0, 200];
 
 interface Place {
   readonly address: string;
