@@ -35,8 +35,7 @@ export async function openRoute(config: Config, { given, now, watch }: LaneParts
   async function toLane(name: string, { type, own, model, models, contextWindow, fallback, retries }: AdapterConfig) {
     const passed = Object.hasOwn(given, name) ? given[name] : undefined;
     const around = { environment: process.env, folder: config.folder };
-    const made =
-      passed === undefined ? await createAdapter(type, own, around) : { ...toAdapter(passed), close: undefined };
+    const made = passed === undefined ? await make(name, () => createAdapter(type, own, around)) : toGiven(passed);
     const hasBreaker = passed === undefined;
     return { name, adapter: watch(name, made), model, models, contextWindow, fallback, retries, hasBreaker };
   }

@@ -6,10 +6,12 @@ import type { GivenAdapter } from "./adapters/module/given.ts";
 import { type Config, findFixed, hasListener } from "./config/config.ts";
 import { createGateway, type Gateway } from "./core/gateway.ts";
 import { createChangingRoute } from "./core/route/changing.ts";
+import type { Pruned } from "./core/store.ts";
 import { createDoor } from "./http/door.ts";
 import { createKeys } from "./ids.ts";
 import { openRoute } from "./lanes.ts";
 import { createLog, createObserver, guardLog, type Log } from "./observe/index.ts";
+import { createTokenCounter } from "./tokens.ts";
 import { createSeal } from "./seal.ts";
 import { openSqlite } from "./store/sqlite.ts";
 
@@ -70,10 +72,12 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
       now,
       newKey,
       hash: (text) => hash("sha1", text, "base64url"),
+      countText: createTokenCounter(),
       maxWaiting: () => config.http.limits.maxQueuedPerThread,
       keyMs: () => config.sessions.idempotencyTtlMs ?? Infinity,
       maxBackground: () => config.sessions.maxBackgroundTurns,
       report: observer.report,
+      endedAlone: observer.ended,
     });
     closers.push(() => gateway.close());
     const timers = [setInterval(gateway.sweep, sweepEveryMs), setInterval(prune, pruneEveryMs)];
@@ -83,12 +87,21 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
     });
 
     const door = hasListener(config.http)
-      ? createDoor(config.http, { gateway, route, sealOf: createSeal(bare.sealKeys), now, newKey, log })
+      ? createDoor(config.http, {
+          gateway,
+          store,
+          route,
+          observer,
+          sealOf: createSeal(bare.sealKeys),
+          now,
+          newKey,
+          prune,
+        })
       : undefined;
     if (door !== undefined) closers.push(() => door.close());
     const address = await door?.listen();
 
-    async function prune(): Promise<unknown> {
+    async function prune(): Promise<Pruned> {
       const { ttlMs, idempotencyTtlMs, maxTurnsPerThread, maxSessionsPerOwner } = config.sessions;
       const before = (ageMs: number | undefined) => (ageMs === undefined ? undefined : now() - ageMs);
       const ages = { idleBefore: before(ttlMs), recordsBefore: before(idempotencyTtlMs) };

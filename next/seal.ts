@@ -24,7 +24,10 @@ export function createSeal(secrets: () => readonly Uint8Array[]): (owner: string
     if (own === undefined) throw new Error("There is no key to seal with.");
     return own;
   }
-  const findKeys = (sealed: string) => known.get(sealed.slice(0, keys().prefix.length));
+  function findKeys(sealed: string): Keys | undefined {
+    const { prefix } = keys();
+    return known.get(sealed.slice(0, prefix.length));
+  }
 
   return (owner) => ({
     seal(text) {

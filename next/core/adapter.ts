@@ -1,7 +1,9 @@
 /** Who answers: `open` resolves with the first words or throws; then one batch of deltas per network read. */
 import type { Delta } from "./event.ts";
 import type { Dialect } from "./item.ts";
-import type { Turn } from "./turn.ts";
+import type { Remark, Turn } from "./turn.ts";
+
+export type { Remark } from "./turn.ts";
 
 export interface Adapter {
   /** Nothing has been said yet when it throws, so that another may be asked instead. */
@@ -22,14 +24,3 @@ export interface Reply {
 }
 
 export type Tell = (remark: Remark) => void;
-
-/** What a caller or the operator should know of how a turn was handled, told before the first word. */
-export type Remark =
-  /** An earlier adapter that could not answer. */
-  | { readonly type: "tried"; readonly adapter: string; readonly code: string }
-  /** Part of the request that the adapter cannot accept, e.g. `tool web_search`. */
-  | { readonly type: "left-out"; readonly what: string }
-  /** Part of the request that it accepts only with another value. */
-  | { readonly type: "changed"; readonly what: string; readonly to: string }
-  /** Who is asked now, and its own name for the model. */
-  | { readonly type: "asked"; readonly adapter: string; readonly model: string };

@@ -19,15 +19,29 @@ export interface Shown {
 
 export function toContext(asked: Shown, history: History, place: Place, found: Found, path: readonly Step[]): Item[] {
   const { items, isNamed } = asked;
+  const rules = { ...asked, path };
   if (!place.remembers) return pair(withReasoning(withCalls(items, history, found, []), history, found), asked);
-  const told = path.flatMap(({ input, answer }) => [...input, ...answer]);
+  const told = toTalk(path);
   const fresh = withCalls(place.from === 0 ? items : items.slice(place.from), history, found, told);
-  if (isNamed) return pair(withoutOldReasoning([...told, ...fresh]), asked);
+  if (isNamed) return pair(withoutOldReasoning([...told, ...fresh]), rules);
   const own = items.filter(isInstruction);
   const inherited = own.length > 0 ? own : latestInstructions(path);
   const talk = [...told, ...fresh].filter((item) => !isInstruction(item));
-  return pair(withoutOldReasoning([...inherited, ...talk]), asked);
+  return pair(withoutOldReasoning([...inherited, ...talk]), rules);
 }
+
+/** What was said on a path. A summary that a model made stands for all before it, but for what steers the model. */
+function toTalk(path: readonly Step[]): readonly Item[] {
+  const said = ({ input, answer }: Step): readonly Item[] => [...input, ...answer];
+  const at = path.findLastIndex(({ answer }) => answer.some(isCompaction));
+  const summed = path[at];
+  if (summed === undefined) return path.flatMap(said);
+  const steering = path.slice(0, at + 1).flatMap(({ input }) => input.filter(isInstruction));
+  const summary = summed.answer.slice(summed.answer.findLastIndex(isCompaction));
+  return [...steering, ...summary, ...path.slice(at + 1).flatMap(said)];
+}
+
+const isCompaction = ({ type }: Item): boolean => type === "compaction";
 
 /** What is kept of a request: what is new in it, the instructions it came with, and the calls that a window cut off. */
 export function toKept(items: readonly Item[], history: History, place: Place, found: Found): readonly Item[] {

@@ -43,7 +43,7 @@ export type Delta =
   | { readonly type: "notes"; readonly notes: Notes }
   | { readonly type: "finish"; readonly reason: Finish };
 
-/** What a wire hears: `turn-queued? turn-start (item-start item-delta* item-end)* turn-end`, always closed, one end. */
+/** What a wire hears: `turn-queued? turn-start (item-start item-delta* item-end)* turn-interrupted? turn-end`, always closed, one end. */
 export type Event =
   /** A background turn stands in line. */
   | { readonly type: "turn-queued" }
@@ -53,6 +53,8 @@ export type Event =
   | ItemDelta
   /** `whole`: it was not broken off. */
   | { readonly type: "item-end"; readonly index: number; readonly item: Item; readonly whole: boolean }
+  /** Its caller interrupts it: what is open is broken off, and the end follows. */
+  | { readonly type: "turn-interrupted" }
   | { readonly type: "turn-end"; readonly answer: Answer };
 
 export interface ItemDelta {

@@ -47,7 +47,8 @@ export function createFrame(key: string): Frame {
     if (filling !== undefined) events.push(filling);
     const item = open.end(whole);
     events.push({ type: "item-end", index: items.length, item, whole });
-    items.push(item);
+    // Half a call is of no use to anybody, and nobody could answer it.
+    if (whole || finish !== "interrupted" || item.type !== "tool-call") items.push(item);
     open = undefined;
     openCall = -1;
   }
@@ -177,12 +178,14 @@ export function createFrame(key: string): Frame {
     },
     end(failure, endedAt, told) {
       events = told;
-      tellWaiting(true);
-      const isCut = finish === "length" || finish === "content-filter";
+      const isCut = finish === "length" || finish === "content-filter" || finish === "interrupted";
       const isWhole = failure === undefined && !isCut;
-      const isBrokenOff = open !== undefined && !isWhole;
+      // Otherwise the call before them is half a call.
+      if (isWhole) tellWaiting(true);
+      const done = items.length;
       close(isWhole);
-      if (late !== undefined && failure === undefined && !isCut) {
+      const isBrokenOff = !isWhole && items.length > done;
+      if (late !== undefined && isWhole) {
         openReasoning();
         add({ type: "reasoning-extra", extra: late });
         close(true);

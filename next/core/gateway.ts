@@ -1,18 +1,36 @@
 /** What the front door and embedding programs ask: turns, those that outlive their caller, and what became of them. */
-import { GatewayError } from "./errors.ts";
+import { type Additions, createAdditions } from "./additions.ts";
+import { GatewayError, toGatewayError } from "./errors.ts";
+import { createLines } from "./lines.ts";
 import { type Live, startLive } from "./live.ts";
 import { retell } from "./retell.ts";
 import type { Conversations, Records, Store, StoredTurn } from "./store.ts";
+import type { Counting } from "./route/lane.ts";
 import type { Answer, Ask } from "./turn.ts";
 import { type Caller, createWay, type Heading, type Idempotency, type Listener, type Ports, type Said } from "./way.ts";
+import { countTurn } from "./window.ts";
 
 export type { Caller, Heading, Listener, Said } from "./way.ts";
 
 export interface GatewayPorts extends Ports {
-  readonly store: Store & Records & Pick<Conversations, "forget">;
+  readonly store: Store & Records & Pick<Conversations, "forget" | "createConversation" | "append">;
+  readonly adapter: Counting;
   readonly newKey: () => string;
   readonly keyMs: () => number;
   readonly maxBackground: () => number;
+  /** A turn is over whose caller has left, or never waited: nobody else tells of it. */
+  readonly endedAlone: (turn: EndedAlone) => void;
+}
+
+export interface EndedAlone {
+  readonly kind: "turn";
+  readonly key: string;
+  readonly owner: string;
+  readonly trace: Caller["trace"];
+  readonly heading: Heading | undefined;
+  readonly answer: Answer | undefined;
+  readonly failure: GatewayError | undefined;
+  readonly ms: number;
 }
 
 /** A turn that was acknowledged and is not over. */
@@ -20,6 +38,8 @@ export interface Promised {
   readonly heading: Heading;
   readonly status: "queued" | "in_progress";
   readonly echo: string | undefined;
+  /** It answers an earlier request with the same key. */
+  readonly isRepeated?: boolean | undefined;
 }
 
 /** A turn that is over, as it can be told again. */
@@ -31,18 +51,28 @@ export interface Recalled {
   readonly isBackground: boolean;
 }
 
-export interface Gateway {
+export interface Gateway extends Additions {
   /** Throws what went wrong before the first word. A background turn that nobody listens to is only promised. */
   answer(ask: Ask, caller: Caller, listener?: Listener): Promise<Said | Promised>;
   recall(owner: string, key: string): Promise<Promised | Recalled | undefined>;
-  /** Tells a turn from its beginning, whether it runs or is over. Undefined: there is none. */
-  follow(owner: string, key: string, listener: Listener, signal: AbortSignal): Promise<Said | undefined>;
+  /** Tells a turn from its beginning, whether it runs or is over. Undefined: there is none. `resumes`: throws if it can only be told whole. */
+  follow(
+    owner: string,
+    key: string,
+    listener: Listener,
+    signal: AbortSignal,
+    resumes: boolean,
+  ): Promise<Said | undefined>;
+  /** How many tokens the model would read: counted by its adapter if that can, or estimated. */
+  count(ask: Ask, caller: Caller): Promise<number>;
   /** Throws if it does not run in the background. Undefined: there is none. */
   cancel(owner: string, key: string): Promise<Recalled | undefined>;
   forget(owner: string, key: string): Promise<boolean>;
   /** Ends the turns that nobody has followed for an hour. */
   sweep(): void;
   readonly running: number;
+  /** Turns that stand in line. */
+  readonly waiting: number;
   /** Interrupts what still runs. */
   close(): Promise<void>;
 }
@@ -58,16 +88,18 @@ interface Named {
 
 export function createGateway(ports: GatewayPorts): Gateway {
   const { store, now, newKey } = ports;
-  const way = createWay(ports);
+  const lines = createLines();
+  const way = createWay(ports, lines);
   const live = new Map<string, Live & { readonly echo: () => string | undefined }>();
   const named = new Map<string, Named>();
 
   return {
+    ...createAdditions(ports, lines),
     async answer(ask, caller, listener) {
       if (caller.idempotency === undefined && ask.background !== true) {
         const key = newKey();
         listener?.enter?.(key);
-        return way(ask, caller, key, listener ?? nobody);
+        return way.run(ask, caller, key, listener ?? nobody);
       }
       const { idempotency } = caller;
       if (idempotency === undefined) return attend(start(ask, caller, undefined), ask, caller, listener, false);
@@ -86,16 +118,24 @@ export function createGateway(ports: GatewayPorts): Gateway {
     async recall(owner, key) {
       const running = find(owner, key);
       if (running?.heading !== undefined && running.isBackground) {
+        running.look();
         return { heading: running.heading, status: running.isWaiting ? "queued" : "in_progress", echo: running.echo() };
       }
       const stored = await store.turn(owner, key);
       return stored && toRecalled(stored);
     },
-    async follow(owner, key, listener, signal) {
+    async follow(owner, key, listener, signal, resumes) {
       const running = find(owner, key);
-      if (running !== undefined) return running.follow(listener, signal, false);
+      if (running !== undefined) return running.follow(listener, signal, true);
       const stored = await store.turn(owner, key);
-      return stored && tellAgain(stored, listener, false);
+      if (resumes && stored !== undefined && stored.record?.deltas === undefined) throw eventsExpired("starting_after");
+      return stored && tellAgain(stored, listener, true);
+    },
+    async count(ask, caller) {
+      const turn = await way.show(ask, caller, newKey());
+      // An adapter whose server is down cannot count now.
+      const counted = await ports.adapter.countTokens?.(turn, caller.signal).catch(() => undefined);
+      return counted ?? countTurn(turn, ports.countText);
     },
     async cancel(owner, key) {
       const running = find(owner, key);
@@ -110,10 +150,10 @@ export function createGateway(ports: GatewayPorts): Gateway {
     },
     async forget(owner, key) {
       const running = find(owner, key);
-      const isKnown = await store.forget(owner, key);
       running?.stop(new GatewayError("cancelled", "The turn was deleted."));
+      // What was heard of it is kept with its end.
       await running?.ended;
-      return isKnown || running !== undefined;
+      return (await store.forget(owner, key)) || running !== undefined;
     },
     sweep() {
       const last = now() - unheardMs;
@@ -122,6 +162,9 @@ export function createGateway(ports: GatewayPorts): Gateway {
     },
     get running() {
       return live.size;
+    },
+    get waiting() {
+      return lines.waiting;
     },
     async close() {
       const message = "The gateway was stopped while this turn ran. Send the request again.";
@@ -143,6 +186,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
   ): Promise<Live | StoredTurn> {
     try {
       const stored = await store.keyed(caller.owner, idempotency.key, now() - ports.keyMs());
+      if (stored === undefined && caller.resumes !== undefined) throw eventsExpired("Last-Event-ID");
       if (stored === undefined) return start(ask, caller, name);
       named.delete(name);
       checkFingerprint(stored.fingerprint, idempotency);
@@ -154,7 +198,8 @@ export function createGateway(ports: GatewayPorts): Gateway {
   }
 
   function start(ask: Ask, caller: Caller, name: string | undefined): Live {
-    const { owner, idempotency } = caller;
+    const { owner, idempotency, trace } = caller;
+    const startedAt = now();
     const isBackground = ask.background === true;
     if (live.size >= ports.maxBackground()) throw tooMany(ports.maxBackground());
     const release = caller.hold?.();
@@ -174,17 +219,20 @@ export function createGateway(ports: GatewayPorts): Gateway {
         if (isBackground) await store.begin({ key, owner, session, createdAt, model, echo });
       },
       record: (deltas) => ({ isBackground, idempotency, isUnnamed: ask.keep === "no", deltas, told, contextItems }),
-      run: (listener, signal, recorder) => way(ask, { ...caller, signal }, key, listener, recorder),
+      run: (listener, signal, recorder) => way.run(ask, { ...caller, signal }, key, listener, recorder),
     });
     live.set(key, Object.assign(turn, { echo: () => echo }));
     void forgetWhenOver();
     return turn;
 
     async function forgetWhenOver(): Promise<void> {
-      await turn.ended;
+      const { heading, answer, failure: thrown, isAttended } = await turn.ended;
       live.delete(key);
       if (name !== undefined) named.delete(name);
       release?.();
+      if (isAttended || heading === undefined) return;
+      const failure = thrown === undefined ? undefined : toGatewayError(thrown);
+      ports.endedAlone({ kind: "turn", key, owner, trace, heading, answer, failure, ms: now() - startedAt });
     }
   }
 
@@ -192,14 +240,15 @@ export function createGateway(ports: GatewayPorts): Gateway {
   async function attend(
     turn: Live | StoredTurn,
     ask: Ask,
-    { signal }: Caller,
+    { signal, resumes }: Caller,
     listener: Listener | undefined,
     isRepeated: boolean,
   ): Promise<Said | Promised> {
+    if (resumes?.(turn.key) === false) throw eventsExpired("Last-Event-ID");
     listener?.enter?.(turn.key);
     if (!("follow" in turn)) return tellAgain(turn, listener ?? nobody, isRepeated);
     if (ask.background !== true || listener !== undefined) return turn.follow(listener ?? nobody, signal, isRepeated);
-    return { heading: await turn.placed, status: "queued", echo: live.get(turn.key)?.echo() };
+    return { heading: await turn.placed, status: "queued", echo: live.get(turn.key)?.echo(), isRepeated };
   }
 }
 
@@ -221,9 +270,15 @@ function toRecalled(turn: StoredTurn): Recalled {
     told: (record?.told ?? "new") as Heading["told"],
     contextItems: record?.contextItems ?? 0,
     leftOutItems: 0,
-    remarks: [],
+    remarks: told.remarks ?? [],
   };
   return { heading, answer: { ...told, items }, echo, input, isBackground: record?.isBackground === true };
+}
+
+function eventsExpired(param: string): GatewayError {
+  const message =
+    "The events that follow are no longer available one by one. Ask for the whole answer, without that number.";
+  return new GatewayError("events_expired", message, { param });
 }
 
 function checkFingerprint(known: string, { fingerprint }: Idempotency): void {

@@ -16,10 +16,20 @@ export interface Live {
   /** Resolves when it has its place; rejects with what kept it from one. */
   readonly placed: Promise<Heading>;
   /** Resolves when it is over, however it went. */
-  readonly ended: Promise<void>;
+  readonly ended: Promise<Ended>;
+  /** Somebody asks how it is. */
+  look(): void;
   /** Tells it from its beginning. Throws what went wrong before its first word, and if the reader leaves. */
   follow(listener: Listener, signal: AbortSignal, isRepeated: boolean): Promise<Said>;
   stop(reason: GatewayError): void;
+}
+
+export interface Ended {
+  readonly heading: Heading | undefined;
+  readonly answer: Said["answer"] | undefined;
+  readonly failure: unknown;
+  /** Whoever asked for it hears its end. */
+  readonly isAttended: boolean;
 }
 
 interface LiveParts {
@@ -45,6 +55,8 @@ export function startLive({ key, owner, isBackground, now, announce, record, run
   let said: Said | undefined;
   let failure: unknown;
   let followers = 0;
+  /** Those of them who asked for it first. */
+  let attending = 0;
   let heardAt = now();
   let sleepers: (() => void)[] = [];
 
@@ -78,7 +90,7 @@ export function startLive({ key, owner, isBackground, now, announce, record, run
     tell: () => undefined,
   };
 
-  async function live(): Promise<void> {
+  async function live(): Promise<Ended> {
     try {
       said = await run(writer, control.signal, recorder);
     } catch (thrown) {
@@ -87,6 +99,7 @@ export function startLive({ key, owner, isBackground, now, announce, record, run
       begun.reject(thrown);
     }
     wake();
+    return { heading, answer: said?.answer, failure, isAttended: attending > 0 };
   }
   const ended = live();
 
@@ -103,15 +116,20 @@ export function startLive({ key, owner, isBackground, now, announce, record, run
     get heardAt() {
       return followers > 0 ? now() : heardAt;
     },
+    look() {
+      heardAt = now();
+    },
     placed: placed.promise,
     ended,
     async follow(listener, signal, isRepeated) {
       followers += 1;
+      if (!isRepeated) attending += 1;
       const left = new Promise<never>((_, reject) => {
         signal.addEventListener("abort", () => reject(callerLeft()), { once: true });
       });
       left.catch(() => {});
       const news = (): Promise<void> => Promise.race([new Promise<void>((resume) => sleepers.push(resume)), left]);
+      placed.promise.then(listener.place, () => {});
       try {
         await Promise.race([isBackground ? placed.promise : begun.promise, left]);
         if (heading === undefined) throw failure;
@@ -121,6 +139,7 @@ export function startLive({ key, owner, isBackground, now, announce, record, run
         return { heading, answer: said.answer, isRepeated };
       } finally {
         followers -= 1;
+        if (!isRepeated) attending -= 1;
         heardAt = now();
       }
     },

@@ -2,10 +2,15 @@
 import { GatewayError } from "./errors.ts";
 import type { Item } from "./item.ts";
 
+/** What was said in a turn. */
+type Said = Readonly<Record<"input" | "answer", readonly Item[]>>;
+
 interface Rules {
   readonly itemsParam: string;
   /** The request names what it continues: then a call that nobody answered is an error, elsewhere it is left out. */
   readonly isNamed: boolean;
+  /** What is remembered: halves of it that a deletion left over are left out. */
+  readonly path?: readonly Said[] | undefined;
 }
 
 interface Half {
@@ -13,16 +18,17 @@ interface Half {
   readonly id: string;
 }
 
-/** What else a dialect has of the kind stays where it is. */
-function halfOf(item: Item): Half | undefined {
+/** A call and its output are such a pair, and so is whatever else a dialect has of the kind. */
+export function halfOf(item: Item): Half | undefined {
   if (item.type === "tool-call") return { side: "model", id: item.callId };
   if (item.type === "tool-output") return { side: "tools", id: item.callId };
-  return undefined;
+  return item.type === "other" ? item.exchange : undefined;
 }
 
 export function pair(items: readonly Item[], rules: Rules): Item[] {
-  const outputs = findOutputs(items, rules);
-  if (outputs === undefined) return [...items];
+  const found = findOutputs(items, rules);
+  if (found === undefined) return [...items];
+  const { outputs, isRetried } = found;
   const paired: Item[] = [];
   // One step: calls, then their outputs in the same order. Text between a call and its output belongs in front of both.
   let [words, calls, answers]: [Item[], Item[], Item[]] = [[], [], []];
@@ -36,11 +42,16 @@ export function pair(items: readonly Item[], rules: Rules): Item[] {
 
   for (const item of items) {
     const half = halfOf(item);
-    if (half?.side === "tools") {
+    if (half !== undefined && item.type === "other") {
+      // Only its own dialect knows it, so it stays where its maker put it, who judges what need not be answered.
+      if (half.side === "model" ? !outputs.has(item) && !rules.isNamed : !found.last.has(item)) continue;
+      endStep();
+      paired.push(item);
+    } else if (half?.side === "tools") {
       isAnswered = true;
     } else if (half !== undefined) {
       const output = outputs.get(item);
-      if (output === undefined && rules.isNamed) throw unanswered(half.id, rules);
+      if (output === undefined && rules.isNamed && !isRetried && !found.isOld(item)) throw unanswered(half.id, rules);
       if (output === undefined) continue;
       if (isAnswered) endStep();
       calls.push(item);
@@ -62,8 +73,23 @@ function belongsInFront(item: Item): boolean {
   return item.type === "message" && item.role === "assistant";
 }
 
-/** The output of each call; ids that a model repeats belong each to the nearest call before. Undefined: there are none. */
-function findOutputs(items: readonly Item[], rules: Rules): ReadonlyMap<Item, Item> | undefined {
+interface Outputs {
+  /** Of each call; ids that a model repeats belong each to the nearest call before. */
+  readonly outputs: ReadonlyMap<Item, Item>;
+  /** Those that count, if a call is answered twice. */
+  readonly last: ReadonlySet<Item>;
+  /** A step is sent again, because its answer was lost: that answer's calls need no outputs. */
+  readonly isRetried: boolean;
+  /** It was said before the newest turn. */
+  isOld(item: Item): boolean;
+}
+
+/** Undefined: there are neither calls nor outputs. */
+function findOutputs(items: readonly Item[], rules: Rules): Outputs | undefined {
+  const { path = [] } = rules;
+  const isOld = createIsIn(path.slice(0, -1));
+  const isRemembered = createIsIn(path);
+  let isRetried = false;
   const made = new Map<string, Item>();
   const outputs = new Map<Item, Item>();
   let isAny = false;
@@ -76,10 +102,18 @@ function findOutputs(items: readonly Item[], rules: Rules): ReadonlyMap<Item, It
       continue;
     }
     const call = made.get(half.id);
+    if (call === undefined && isRemembered(item)) continue;
     if (call === undefined) throw orphan(half.id, rules);
+    isRetried ||= outputs.has(call);
     outputs.set(call, item);
   }
-  return isAny ? outputs : undefined;
+  return isAny ? { outputs, last: new Set(outputs.values()), isRetried, isOld } : undefined;
+}
+
+/** Hardly ever asked, so the items are gathered only then. */
+function createIsIn(path: readonly Said[]): (item: Item) => boolean {
+  let items: Set<Item> | undefined;
+  return (item) => (items ??= new Set(path.flatMap(({ input, answer }) => input.concat(answer)))).has(item);
 }
 
 function orphan(id: string, { itemsParam }: Rules): GatewayError {

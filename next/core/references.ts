@@ -1,19 +1,44 @@
-/** An item that is named by its id: ids carry the key of their turn, so no index of items is needed. */
+/** Items that are named by their ids: ids carry the key of their turn, so no index of items is needed. */
 import { GatewayError } from "./errors.ts";
 import { type Item, keyOf } from "./item.ts";
-import type { Store } from "./store.ts";
+import type { Store, StoredTurn } from "./store.ts";
 import type { Ask } from "./turn.ts";
 
-export async function resolveReferences(store: Store, owner: string, ask: Ask): Promise<Ask> {
-  if (!ask.items.some(({ type }) => type === "reference")) return ask;
-  const items: Item[] = [];
-  for (const item of ask.items) items.push(item.type === "reference" ? await find(item.id) : item);
-  return { ...ask, items };
+/** A few bytes may name a long item many times: together they may not be longer than a body could be. */
+const maxCharacters = 20 * 1024 * 1024;
 
-  async function find(id: string): Promise<Item> {
-    const turn = await store.turn(owner, keyOf(id));
-    const meant = turn && [...turn.answer, ...turn.input].find((item) => item.id === id);
-    if (meant !== undefined) return meant;
-    throw new GatewayError("not_found", `Item with id '${id}' not found.`, { param: ask.itemsParam });
+/** The same with every item in the place of its name. */
+export async function resolveReferences<Given extends Pick<Ask, "items" | "itemsParam">>(
+  store: Pick<Store, "turn">,
+  owner: string,
+  given: Given,
+): Promise<Given> {
+  const { items: asked, itemsParam } = given;
+  if (!asked.some(({ type }) => type === "reference")) return given;
+  const turns = new Map<string, Promise<StoredTurn | undefined>>();
+  const items: Item[] = [];
+  let characters = 0;
+  for (const [at, item] of asked.entries()) {
+    const meant = item.type === "reference" ? await find(item.id, `${itemsParam}[${at}]`) : item;
+    items.push(meant);
+    if (meant !== item) characters += JSON.stringify(meant).length;
+    if (characters > maxCharacters) throw tooMuch(itemsParam);
   }
+  return { ...given, items };
+
+  async function find(id: string, param: string): Promise<Item> {
+    const key = keyOf(id);
+    const turn = turns.get(key) ?? (key === "" ? undefined : store.turn(owner, key));
+    if (turn !== undefined) turns.set(key, turn);
+    const { answer = [], input = [] } = (await turn) ?? {};
+    const meant = answer.find((item) => item.id === id) ?? input.find((item) => item.id === id);
+    if (meant !== undefined) return meant;
+    const remedy = "Items are not stored if 'store' is false, and may have been deleted; send the item itself instead.";
+    throw new GatewayError("not_found", `Item with id '${id}' not found. ${remedy}`, { param });
+  }
+}
+
+function tooMuch(param: string): GatewayError {
+  const message = `The items that '${param}' refers to have more than ${maxCharacters} characters in total. Refer to fewer of them.`;
+  return new GatewayError("body_too_large", message, { param });
 }

@@ -46,7 +46,7 @@ export interface Commit {
   /** The tip that was seen: it moves only if it still stands there. */
   readonly tip: number | undefined;
   readonly learns: boolean;
-  /** It was broken off: it can be named, and nothing else finds it. */
+  /** It was broken off: only its id finds it, and nothing continues it. */
   readonly isLoose: boolean;
   /** Of a turn that outlives its caller. */
   readonly record?: Recording | undefined;

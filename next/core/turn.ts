@@ -153,10 +153,23 @@ export interface Answer {
   readonly endedAt: number;
   /** The last item was being said when the answer broke off. */
   readonly isBrokenOff?: boolean | undefined;
+  /** What its caller should know of how it was made, whenever the answer is told. */
+  readonly remarks?: readonly Remark[] | undefined;
 }
 
+/** What a caller or the operator should know of how a turn was handled, told before the first word. */
+export type Remark =
+  /** An earlier adapter that could not answer. */
+  | { readonly type: "tried"; readonly adapter: string; readonly code: string }
+  /** Part of the request that the adapter cannot accept, e.g. `tool web_search`. */
+  | { readonly type: "left-out"; readonly what: string }
+  /** Part of the request that it accepts only with another value. */
+  | { readonly type: "changed"; readonly what: string; readonly to: string }
+  /** Who is asked now, and its own name for the model. */
+  | { readonly type: "asked"; readonly adapter: string; readonly model: string };
+
 export type Status = "completed" | "incomplete" | "failed" | "cancelled";
-export type Finish = "stop" | "length" | "content-filter" | "tool-calls";
+export type Finish = "stop" | "length" | "content-filter" | "tool-calls" | "interrupted";
 
 export interface Usage {
   readonly inputTokens: number;

@@ -1,16 +1,19 @@
 /** The way of a turn, from what a caller wants to the end that is told once the turn is kept. */
 import type { Adapter, Remark, Reply } from "./adapter.ts";
+import { toSummaryItems, toSummaryReply, toSummarySettings } from "./compact.ts";
 import { type Step, toContext, toKept } from "./context.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
 import type { Delta, Event } from "./event.ts";
 import { createFrame } from "./frame.ts";
 import { type Hash, type History, type Marks, markTurn, readHistory } from "./history.ts";
-import { isInstruction, keyOf, textOf } from "./item.ts";
-import { createLines, type Line } from "./lines.ts";
+import { isInstruction, type Item, keyOf, textOf } from "./item.ts";
+import type { Line, Lines } from "./lines.ts";
 import { type Claim, type Found, type Place, type Told, toPlace } from "./place.ts";
 import { resolveReferences } from "./references.ts";
+import type { RoutedTurn } from "./route/attempts.ts";
 import type { Query, Store, Recording } from "./store.ts";
 import type { Answer, Ask, Trace, Turn } from "./turn.ts";
+import { type CountText, fitWindow, mayShorten } from "./window.ts";
 
 /** Who asks, and how its session is named. */
 export interface Caller {
@@ -19,8 +22,12 @@ export interface Caller {
   /** Its client is said to show its history, or known to by the kind of its hint. */
   readonly shows: boolean;
   readonly signal: AbortSignal;
+  /** Ends the answer where it is; what was said of it counts. */
+  readonly interrupt?: AbortSignal | undefined;
   /** Repeats get the same answer. */
   readonly idempotency?: Idempotency | undefined;
+  /** It resumes the stream of an answer, and no other: whether it is that of this turn. */
+  readonly resumes?: ((key: string) => boolean) | undefined;
   /** Takes a slot for a turn that outlives this call, and gives it back when called. Throws if there is none. */
   readonly hold?: (() => () => void) | undefined;
   readonly trace?: Trace | undefined;
@@ -50,6 +57,8 @@ export interface Heading {
 export interface Listener {
   /** The turn has its key; it may still have to wait, or fail. */
   enter?(key: string): void;
+  /** It has its place; it may still fail. */
+  place?(heading: Heading): void;
   /** `isRepeated`: the answer to an earlier request with the same key. */
   begin(heading: Heading, isRepeated?: boolean): void;
   tell(events: readonly Event[]): Promise<void> | undefined;
@@ -67,6 +76,8 @@ export interface Recorder {
 export interface Said {
   readonly heading: Heading;
   readonly answer: Answer;
+  /** What a summary stands for. */
+  readonly compacted?: readonly Item[] | undefined;
   /** It answers an earlier request with the same key. */
   readonly isRepeated?: boolean | undefined;
 }
@@ -76,23 +87,30 @@ export interface Ports {
   readonly adapter: Adapter;
   readonly now: () => number;
   readonly hash: Hash;
+  /** Estimates how many tokens a text has. */
+  readonly countText: CountText;
   readonly maxWaiting: () => number;
   /** What no caller is told in full. */
   readonly report: (error: unknown, key: string) => void;
 }
 
 /** The way of one turn. Throws what went wrong before the first word; what goes wrong later is in the answer. */
-export type Way = (ask: Ask, caller: Caller, key: string, listener: Listener, recorder?: Recorder) => Promise<Said>;
+export interface Way {
+  run(ask: Ask, caller: Caller, key: string, listener: Listener, recorder?: Recorder): Promise<Said>;
+  /** What the model would see, without asking it. */
+  show(ask: Ask, caller: Caller, key: string): Promise<Turn>;
+}
 
-export function createWay(ports: Ports): Way {
+export function createWay(ports: Ports, lines: Lines): Way {
   const { store, adapter, now, hash } = ports;
-  const lines = createLines();
 
-  return run;
+  return { run, show };
 
   async function run(given: Ask, caller: Caller, key: string, listener: Listener, recorder?: Recorder): Promise<Said> {
     const createdAt = now();
-    const { signal, owner } = caller;
+    const { owner, interrupt } = caller;
+    const signal = interrupt === undefined ? caller.signal : AbortSignal.any([caller.signal, interrupt]);
+    const isInterrupted = (): boolean => interrupt?.aborted === true && !caller.signal.aborted;
     const ask = await resolveReferences(store, owner, given);
 
     // 1 what the request shows
@@ -109,28 +127,45 @@ export function createWay(ports: Ports): Way {
       await recorder.place(toHeading(seen.place, seen.found, 0), true, ask);
       isPlaced = true;
     }
-    const place = line instanceof Promise ? await line : line;
+    // What was acknowledged while it waits is kept, however it ends.
+    const place = line instanceof Promise ? await (isPlaced ? line.catch(() => undefined) : line) : line;
     try {
       if (place?.hasWaited) seen = await look(ask, owner, session, claim, history);
       const { found } = seen;
       const spot = place === undefined && seen.place.waits ? apart(seen.place) : seen.place;
 
       // 4 what the model sees
-      const path = spot.remembers && spot.parent !== undefined ? await store.path(spot.parent) : noPath;
-      const asked = { items: ask.items, itemsParam: ask.itemsParam, isNamed: isNamed(claim) };
-      const items = toContext(asked, history, spot, found, path);
+      const context = await see(ask, claim, history, spot, found);
+      const items = ask.compacts === true ? toSummaryItems(context, ask.itemsParam) : context;
       const remarks: Remark[] = [];
-      const heading = { ...toHeading(spot, found, items.length), remarks };
+      let heading: Heading = { ...toHeading(spot, found, context.length), remarks };
       if (recorder !== undefined && !isPlaced) await recorder.place(heading, false, ask);
+      listener.place?.(heading);
 
       // 5 the first word; a failure up to here is a status
       if (isKept) store.checkKeeping();
-      const { model, settings, stream } = ask;
-      const reply = await open({ id: key, trace: caller.trace, model, items, settings, stream });
+      const { model } = ask;
+      const settings = ask.compacts === true ? toSummarySettings(ask.settings) : ask.settings;
+      let shown: readonly Item[] = items;
+      const whole = { items, own: ask.items, settings, mayShorten: mayShorten(ask, spot.remembers) };
+      const reply = await open({
+        id: key,
+        trace: caller.trace,
+        model,
+        items,
+        settings,
+        // Nobody waits for a background answer as a whole, and a stream may take longer.
+        stream: ask.stream || ask.background === true,
+        fit: (tokens) => (shown = fitWindow(whole, tokens, ports.countText)),
+      });
+      const leftOutItems = items.length - shown.length;
+      if (leftOutItems > 0) heading = { ...heading, contextItems: context.length - leftOutItems, leftOutItems };
       listener.begin(heading);
 
       // 6 word by word; 7 kept, durably
-      const { answer, isLoose } = await hear(reply, key, listener, signal, recorder);
+      const { answer: heard, isLoose } = await hear(reply, key, listener, signal, isInterrupted, recorder);
+      const known = remarks.filter(({ type }) => type !== "asked");
+      const answer = known.length === 0 ? heard : { ...heard, remarks: known };
       // What broke off moves no tip, so nobody has to wait for it; what was heard of it can still be named.
       if (isLoose) place?.leave();
       const kept = isWorthKeeping(answer, isLoose) ? await keep(answer) : answer;
@@ -140,15 +175,16 @@ export function createWay(ports: Ports): Way {
       if (ended.error?.code === "client_closed") throw ended.error;
       const full = listener.tell([{ type: "turn-end", answer: ended }]);
       if (full !== undefined) await full;
-      return { heading, answer: ended };
+      return { heading, answer: ended, compacted: ask.compacts === true ? context : undefined };
 
-      /** Of a turn that was acknowledged already, a failure is its answer. */
-      async function open(turn: Turn): Promise<Reply> {
+      /** Of a turn that was acknowledged already, a failure is its answer; so is an interruption. */
+      async function open(turn: RoutedTurn): Promise<Reply> {
         try {
           signal.throwIfAborted();
-          return await adapter.open(turn, signal, (remark) => void remarks.push(remark));
+          const reply = await adapter.open(turn, signal, (remark) => void remarks.push(remark));
+          return ask.compacts === true ? toSummaryReply(reply) : reply;
         } catch (thrown) {
-          if (ask.background !== true) throw thrown;
+          if (ask.background !== true && !isInterrupted()) throw thrown;
           return { first: [], next: () => Promise.reject(thrown) };
         }
       }
@@ -171,7 +207,7 @@ export function createWay(ports: Ports): Way {
             marks: toMarks(spot, history, ask, said),
             remembers: spot.remembers,
             model,
-            instructions: settings.instructions,
+            instructions: ask.settings.instructions,
             input: toKept(ask.items, history, spot, found),
             answer: said,
             echo: ask.echo,
@@ -206,6 +242,22 @@ export function createWay(ports: Ports): Way {
         remarks: [],
       };
     }
+  }
+
+  async function show(given: Ask, caller: Caller, key: string): Promise<Turn> {
+    const { owner } = caller;
+    const ask = await resolveReferences(store, owner, given);
+    const history = readHistory(ask.items, hash);
+    const claim = toClaim(ask, caller);
+    const { found, place } = await look(ask, owner, sessionOf(ask, caller), claim, history);
+    const items = await see(ask, claim, history, place, found);
+    return { id: key, model: ask.model, items, settings: ask.settings, stream: false };
+  }
+
+  async function see(ask: Ask, claim: Claim, history: History, place: Place, found: Found): Promise<Item[]> {
+    const path = place.remembers && place.parent !== undefined ? await store.path(place.parent) : noPath;
+    const asked = { items: ask.items, itemsParam: ask.itemsParam, isNamed: isNamed(claim) };
+    return toContext(asked, history, place, found, path);
   }
 
   interface Seen {
@@ -252,6 +304,7 @@ export function createWay(ports: Ports): Way {
     key: string,
     listener: Listener,
     signal: AbortSignal,
+    isInterrupted: () => boolean,
     recorder: Recorder | undefined,
   ): Promise<{ readonly answer: Answer; readonly isLoose: boolean }> {
     const frame = createFrame(key);
@@ -268,8 +321,11 @@ export function createWay(ports: Ports): Way {
       }
     } catch (thrown) {
       reply.close?.();
-      failure = toGatewayError(signal.aborted ? signal.reason : thrown);
-      if (failure.code === "internal_error") ports.report(thrown, key);
+      if (isInterrupted()) {
+        events.push({ type: "turn-interrupted" });
+        frame.accept([{ type: "finish", reason: "interrupted" }], events);
+      } else failure = toGatewayError(signal.aborted ? signal.reason : thrown);
+      if (failure?.code === "internal_error") ports.report(thrown, key);
     }
     const answer = frame.end(failure, now(), events);
     if (events.length > 0) void listener.tell(events);

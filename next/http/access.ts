@@ -13,21 +13,28 @@ export function createFindToken(tokens: readonly Token[]): FindToken {
 
 export interface Guard {
   /** The caller's token; throws a 401, or a 429 once an address has failed too often. A right token is never delayed. */
-  admit(headers: IncomingHttpHeaders, find: FindToken, address: () => string | undefined): Token;
+  admit(headers: IncomingHttpHeaders, find: FindToken, address: string | undefined): Token;
+  /** For whoever needs none. */
+  recognise(headers: IncomingHttpHeaders, find: FindToken): Token | undefined;
 }
 
 const maxFailuresPerMinute = 10;
 
 export function createGuard(now: () => number): Guard {
   const fail = createFailureCount();
+  function recognise(headers: IncomingHttpHeaders, find: FindToken): Token | undefined {
+    const presented = readPresented(headers);
+    const token = presented === undefined ? undefined : find(hash("sha256", presented));
+    return token === undefined || now() >= (token.expiresAt ?? Infinity) ? undefined : token;
+  }
+
   return {
+    recognise,
     admit(headers, find, address) {
-      const presented = readPresented(headers);
-      const token = presented === undefined ? undefined : find(hash("sha256", presented));
-      const at = now();
-      if (token !== undefined && (token.expiresAt === undefined || token.expiresAt > at)) return token;
-      const waitMs = fail(toNetwork(address() ?? ""), at);
-      if (waitMs === 0) throw presented === undefined ? missingToken(headers) : invalidToken(token);
+      const token = recognise(headers, find);
+      if (token !== undefined) return token;
+      const waitMs = fail(toNetwork(address ?? ""), now());
+      if (waitMs === 0) throw refusal(headers, find);
       throw new GatewayError(
         "too_many_failures",
         `More than ${maxFailuresPerMinute} requests from this address had no valid token within a minute. Check the token; a valid one is never delayed.`,
@@ -39,7 +46,7 @@ export function createGuard(now: () => number): Guard {
 
 /** Throws unless the token opens one of these doors; an endpoint that is wanted alone must also be on. */
 export function checkDoor(wanted: readonly Door[], token: Token, endpoints: HttpSettings["endpoints"]): void {
-  if (!wanted.some((door) => token.opens.has(door))) {
+  if (!opensAny(token, wanted)) {
     const remedy = wanted.includes("operator")
       ? "It is for the operator: send the general token, gateway.auth.token."
       : "Send gateway.http.auth_token or gateway.auth.token, or a token from gateway.http.tokens whose endpoints include it.";
@@ -51,6 +58,10 @@ export function checkDoor(wanted: readonly Door[], token: Token, endpoints: Http
     "endpoint_disabled",
     `This endpoint is disabled. The operator can enable it with "gateway.http.endpoints.compat_${only}": true.`,
   );
+}
+
+export function opensAny({ opens }: Token, wanted: readonly Door[]): boolean {
+  return wanted.some((door) => opens.has(door));
 }
 
 const isEndpoint = (door: Door): door is Endpoint => door === "chat" || door === "responses";
@@ -82,21 +93,21 @@ function readPresented(headers: IncomingHttpHeaders): string | undefined {
   return typeof key === "string" && key !== "" ? key : undefined;
 }
 
-function missingToken({ authorization }: IncomingHttpHeaders): GatewayError {
+function refusal(headers: IncomingHttpHeaders, find: FindToken): GatewayError {
+  const presented = readPresented(headers);
+  if (presented !== undefined) {
+    const { expiresAt } = find(hash("sha256", presented)) ?? {};
+    const message =
+      expiresAt === undefined
+        ? "The token is not valid. Check it against the gateway's configuration."
+        : `The token expired at ${new Date(expiresAt).toISOString()}. Ask the operator for a new one.`;
+    return new GatewayError("invalid_api_key", message);
+  }
   const message =
-    authorization === undefined
+    headers.authorization === undefined
       ? "No token was sent. Send the header 'Authorization: Bearer <token>' or 'X-API-Key: <token>'."
       : "The header 'Authorization' was sent, but not as 'Bearer <token>'. Check that the token is not empty, and that the word 'Bearer' precedes it.";
   return new GatewayError("missing_api_key", message);
-}
-
-/** A known one has expired. */
-function invalidToken(known: Token | undefined): GatewayError {
-  const message =
-    known?.expiresAt === undefined
-      ? "The token is not valid. Check it against the gateway's configuration."
-      : `The token expired at ${new Date(known.expiresAt).toISOString()}. Ask the operator for a new one.`;
-  return new GatewayError("invalid_api_key", message);
 }
 
 /** Whoever has one IPv6 address usually has all 2^64 of its network. An IPv4 address may be written as an IPv6 one. */

@@ -1,5 +1,6 @@
-/** Which web pages may call: exact origins and nothing else, and no page the operator's routes. */
-import type { Call } from "./call.ts";
+/** Which web pages may call: exact origins and nothing else, and no page what is the operator's. */
+import type { Call, Result } from "./call.ts";
+import type { Place } from "./router.ts";
 
 export type Cors = ReadonlySet<string>;
 
@@ -17,27 +18,25 @@ const exposed = [
   "x-portico-replayed",
   "x-portico-tried",
   "x-portico-warning",
+  "x-portico-endpoints",
+  "x-portico-tokens",
 ].join(", ");
 
-/** Sets what a page may read; true: it was a preflight, which is answered. */
-export function answerCors(cors: Cors, { request, response, path, id }: Call): boolean {
-  if (cors.size === 0) return false;
+/** Sets what a page may read. Returns the answer to a preflight. */
+export function answerCors(cors: Cors, { request, response }: Call, place: Place | undefined): Result | undefined {
+  if (cors.size === 0) return undefined;
   // A cache must not serve one page's answer to another.
   response.setHeader("vary", "Origin");
-  if (path.startsWith("/operator")) return false;
+  if (place?.doors.includes("operator")) return undefined;
   const { origin = "", "access-control-request-headers": wanted } = request.headers;
   if (cors.has(origin)) response.setHeader("access-control-allow-origin", origin);
   response.setHeader("access-control-expose-headers", exposed);
-  if (request.method !== "OPTIONS") return false;
-  response.writeHead(204, {
+  if (request.method !== "OPTIONS") return undefined;
+  const headers = {
     vary: "Origin, Access-Control-Request-Headers",
     "access-control-allow-methods": "GET, POST, DELETE",
     "access-control-max-age": "600",
-    // Without a length some browsers wait for a body.
-    "content-length": "0",
-    "x-request-id": id,
     ...(wanted !== undefined && { "access-control-allow-headers": wanted }),
-  });
-  response.end();
-  return true;
+  };
+  return { status: 204, headers };
 }

@@ -1,23 +1,49 @@
-/** The front door put together: every route over the gateway, one listener, and how it is changed and closed. */
+/** The front door put together: every path that the gateway answers, in one table, and the server before it. */
+import type { IncomingHttpHeaders } from "node:http";
+import type { GatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Route as AdapterRoute } from "../core/route/route.ts";
+import type { Operator } from "../core/store.ts";
+import type { Trace } from "../core/turn.ts";
 import { front as chat } from "../wires/chat/index.ts";
 import { front as responses } from "../wires/responses/index.ts";
 import type { Seal } from "../wires/wire.ts";
-import type { CallRecord, Route } from "./call.ts";
+import type { Route } from "./call.ts";
+import { createConsoleRoutes } from "./console.ts";
+import { type ConversationParts, createConversationRoutes } from "./conversations.ts";
 import { createModelRoutes } from "./models.ts";
+import { createOperatorRoutes, type OperatorParts } from "./operator.ts";
+import { createProbeRoutes } from "./probes.ts";
+import { createResponseRoutes } from "./responses.ts";
 import { createServer } from "./server.ts";
 import type { HttpSettings } from "./settings.ts";
 import { createStreams } from "./stream.ts";
+import type { Told } from "./told.ts";
 import { createTurnHandler } from "./turn.ts";
+import { createWebSockets } from "./websocket.ts";
 
-export interface DoorParts {
+export interface DoorParts extends Omit<OperatorParts, "streams"> {
   readonly gateway: Gateway;
+  readonly store: Operator & ConversationParts["store"];
   readonly route: AdapterRoute;
   readonly sealOf: (owner: string) => Seal;
-  readonly now: () => number;
-  readonly newKey: () => string;
-  readonly log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
+  readonly observer: {
+    begin(headers: IncomingHttpHeaders): Trace | undefined;
+    ended(told: Told): void;
+    refused(error: GatewayError, id: string, address: string | undefined): void;
+    read(gauges: Gauges): Promise<{ readonly contentType: string; readonly text: string }>;
+  };
+}
+
+/** What is measured only when somebody reads. */
+interface Gauges {
+  readonly running: number;
+  readonly waiting: number;
+  readonly background: number;
+  readonly connections: number;
+  readonly heldBytes: number;
+  readonly isReady: boolean;
+  readonly adapters: ReturnType<AdapterRoute["states"]>;
 }
 
 export interface OpenDoor {
@@ -26,43 +52,50 @@ export interface OpenDoor {
   close(): Promise<void>;
 }
 
-export function createDoor(first: HttpSettings, { gateway, route, sealOf, now, newKey, log }: DoorParts): OpenDoor {
-  let settings = first;
-  const streams = createStreams(() => ({
-    heartbeatMs: settings.limits.heartbeatMs,
-    stalledMs: settings.limits.stalledClientTimeoutMs,
-  }));
-  const parts = { gateway, streams, sealOf, now };
-  const routes: readonly Route[] = [
-    { method: "POST", path: "/v1/chat/completions", doors: ["chat"], handle: createTurnHandler(chat, parts) },
-    { method: "POST", path: "/v1/responses", doors: ["responses"], handle: createTurnHandler(responses, parts) },
-    ...createModelRoutes(() => route.models()),
-    { method: "GET", path: "/healthz", doors: [], handle: () => ({ body: { status: "ok" } }) },
-  ];
-  const server = createServer(settings, {
-    routes,
-    now,
-    newId: () => `req_${newKey()}`,
-    ended: ({ id, request, response, record }) => tell(id, request.method, request.url, response.statusCode, record),
-    refused: (error, id, address) => log.info({ requestId: id, code: error.code, address }, "refused"),
-  });
+export function createDoor(first: HttpSettings, parts: DoorParts): OpenDoor {
+  const { gateway, store, route, observer, now, newKey } = parts;
+  let { limits } = first;
+  const streams = createStreams(() => ({ heartbeatMs: limits.heartbeatMs, stalledMs: limits.stalledClientTimeoutMs }));
+  const shared = { ...parts, streams };
 
-  function tell(requestId: string, method = "", path = "", status: number, { owner, bug }: CallRecord): void {
-    if (bug !== undefined) log.error({ err: bug, requestId }, "request failed");
-    log.info({ requestId, method, path, status, owner }, "request");
-  }
+  const sockets = createWebSockets({ ...shared, begin: observer.begin, ended: observer.ended });
+  const readMetrics = async () =>
+    observer.read({
+      running: server.running(),
+      waiting: gateway.waiting,
+      background: gateway.running,
+      connections: sockets.count(),
+      heldBytes: server.heldBytes(),
+      isReady: await store.check().then(
+        () => true,
+        () => false,
+      ),
+      adapters: route.states(),
+    });
+
+  const routes: readonly Route[] = [
+    { method: "POST", path: "/v1/chat/completions", doors: ["chat"], handle: createTurnHandler(chat, shared) },
+    { method: "POST", path: "/v1/responses", doors: ["responses"], handle: createTurnHandler(responses, shared) },
+    sockets.route,
+    ...createResponseRoutes(shared),
+    ...createConversationRoutes(shared),
+    ...createModelRoutes(() => route.models()),
+    ...createOperatorRoutes(shared),
+    ...createProbeRoutes({ check: () => store.check(), adapters: () => route.states(), readMetrics }),
+    ...createConsoleRoutes(new URL("../../src/console/", import.meta.url)),
+  ];
+  const { begin, ended, refused } = observer;
+  const server = createServer(first, { routes, streams, now, newId: () => `req_${newKey()}`, begin, ended, refused });
 
   return {
-    listen: () => server.listen({ host: settings.bind, port: settings.port }),
-    change(next) {
-      settings = next;
-      server.change(next);
+    listen: () => server.listen(),
+    change(settings) {
+      ({ limits } = settings);
+      server.change(settings);
     },
     async close() {
-      const drained = server.drain();
-      const overdue = setTimeout(() => server.cut(), settings.limits.drainTimeoutMs);
-      await drained;
-      clearTimeout(overdue);
+      sockets.retire();
+      await server.close(limits.drainTimeoutMs, () => gateway.close());
       streams.close();
     },
   };

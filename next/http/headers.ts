@@ -2,7 +2,8 @@
 import type { Remark } from "../core/adapter.ts";
 import type { Heading } from "../core/gateway.ts";
 
-export function toHeaders(heading: Heading | undefined): Record<string, string> {
+/** `isRepeated`: it is the answer to an earlier request with the same key. */
+export function toHeaders(heading: Heading | undefined, isRepeated = false): Record<string, string> {
   if (heading === undefined) return {};
   const { told, contextItems, leftOutItems, session, remarks } = heading;
   const headers: Record<string, string> = {
@@ -10,6 +11,7 @@ export function toHeaders(heading: Heading | undefined): Record<string, string> 
     "x-portico-context": `${contextItems} items${leftOutItems > 0 ? `, ${leftOutItems} left out` : ""}`,
   };
   if (session !== undefined) headers["x-portico-session"] = session;
+  if (isRepeated) headers["x-portico-replayed"] = "true";
   if (remarks.length > 0) Object.assign(headers, toRemarkHeaders(remarks));
   return headers;
 }

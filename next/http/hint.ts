@@ -22,3 +22,9 @@ export function readHint(
   }
   return undefined;
 }
+
+/** The value of a hint that the operator writes as `user=ann` or `header:X-Session-Id=garden`. */
+export function toHintValue(written: string): string | undefined {
+  const [, kind, value] = /^(user|header:[^=\s]+)=(.+)$/s.exec(written) ?? [];
+  return kind && `${kind.toLowerCase()}:${value}`;
+}

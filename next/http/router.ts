@@ -1,71 +1,84 @@
 /** Finds what answers a path; of one that nothing answers it says what was probably meant. */
 import { GatewayError } from "../core/errors.ts";
-import type { Route } from "./call.ts";
+import type { Call, Route } from "./call.ts";
+import { asksForWebSocket } from "./upgrade.ts";
 
-export interface Routed {
-  readonly route: Route;
-  readonly names: readonly string[];
+/** The routes of one path, by their methods; all ask for the same doors. */
+export interface Place extends Pick<Route, "path" | "doors"> {
+  readonly form: RegExp;
+  readonly routes: Map<string, Route>;
 }
 
-export interface Router {
-  /** Throws what is wrong with path or method; `allow` then lists the methods that the path has. */
-  find(method: string, path: string, allow: (methods: string) => void): Routed;
-}
+export type FindPlace = (path: string) => Place | undefined;
 
-export function createRouter(routes: readonly Route[]): Router {
-  const exact = new Map<string, Routed>();
-  for (const route of routes)
-    if (!route.path.includes(":")) exact.set(`${route.method} ${route.path}`, { route, names: [] });
-  const forms = routes.map((route) => [route, new RegExp(`^${route.path.replaceAll(/:\w+/g, "([^/]+)")}$`)] as const);
-
-  const match = (path: string): readonly Routed[] =>
-    forms.flatMap(([route, form]) => {
-      const found = form.exec(path);
-      return found === null ? [] : [{ route, names: found.slice(1).map(decodeName) }];
-    });
-
-  return {
-    find(given, path, allow) {
-      const method = given === "HEAD" ? "GET" : given;
-      const known = exact.get(`${method} ${path}`);
-      if (known !== undefined) return known;
-      const there = match(path);
-      if (there.length === 0) throw unknownUrl(given, path, (other) => match(other).length > 0);
-      const found = there.find(({ route }) => route.method === method);
-      if (found !== undefined) return found;
-      const methods = there.map(({ route }) => route.method);
-      allow(methods.join(", "));
-      throw new GatewayError(
-        "method_not_allowed",
-        `Method ${given} is not allowed on ${path}; use ${methods.join(" or ")}.`,
-      );
-    },
-  };
-}
-
-function decodeName(name: string): string {
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    throw new GatewayError("malformed_http", `The path has a '%' that belongs to no character: ${name}.`);
+export function createFindPlace(routes: readonly Route[]): FindPlace {
+  const places = new Map<string, Place>();
+  for (const route of routes) {
+    const { path, doors } = route;
+    const form = new RegExp(`^${path.replaceAll(/:\w+/g, "([^/]+)").replace("*", "(.+)")}$`, "s");
+    const place = places.get(path) ?? { path, doors, form, routes: new Map() };
+    places.set(path, place);
+    place.routes.set(route.method, route);
   }
+  const open = [...places.values()].filter(({ path }) => /[:*]/.test(path));
+  // A name comes before a place that any name may take; nobody asks for one that is spelled as a pattern.
+  return (path) => places.get(path) ?? open.find(({ form }) => form.test(path));
+}
+
+/** Throws what is wrong with path or method; the answer then lists the methods that the path has. */
+export function requireRoute(find: FindPlace, place: Place | undefined, { path, request, response }: Call): Route {
+  const { method = "GET" } = request;
+  if (place === undefined) throw unknownUrl(method, path, (other) => find(other) !== undefined);
+  const wanted = asksForWebSocket(request) && place.routes.has("UPGRADE") ? "UPGRADE" : method;
+  const route = place.routes.get(wanted === "HEAD" ? "GET" : wanted);
+  if (route !== undefined) return route;
+  const methods = [...place.routes.keys()].filter((each) => each !== "UPGRADE");
+  response.setHeader("allow", methods.join(", "));
+  const message = `Method ${method} is not allowed on ${place.path}; use ${methods.join(" or ")}.`;
+  throw new GatewayError("method_not_allowed", message);
+}
+
+/** What stands in the places that the route leaves open. */
+export function namesIn({ form }: Place, path: string): readonly string[] {
+  return (form.exec(path) ?? []).slice(1).map(decodeURIComponent);
 }
 
 /** Azure-style clients send `/openai/v1/…` or `/openai/…` for `/v1/…`, or a deployment, which is the model. */
 const azure = /^\/openai\/(?:v1\/|deployments\/([^/]+)\/(?=chat\/completions$))?/;
 
-/** The path of a target as the routes know it. Clients that take us for a proxy put the host in front. */
+/** The path of a target as the routes know it. */
 export function toPath(target: string): { readonly path: string; readonly deployment: string | undefined } {
-  const local = target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?]*\/?/i, "/");
-  const end = local.search(/[?#]/);
-  const path = end === -1 ? local : local.slice(0, end);
+  const bare = toBarePath(target);
+  const path = decode(bare) ?? bare;
   if (!path.startsWith("/openai/")) return { path, deployment: undefined };
   return { path: path.replace(azure, "/v1/"), deployment: azure.exec(path)?.[1] };
 }
 
+/** Otherwise a `%` in it belongs to no character. */
+export function isDecodable(target: string): boolean {
+  return decode(toBarePath(target)) !== undefined;
+}
+
+/** Clients that take us for a proxy put the host in front, which servers must accept (RFC 9112, 3.2.2). */
+function toBarePath(target: string): string {
+  const local = target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?]*\/?/i, "/");
+  const end = local.search(/[?#]/);
+  return end === -1 ? local : local.slice(0, end);
+}
+
+/** Encoded slashes and percent signs stay so: they belong to a name, which is decoded by itself. */
+function decode(path: string): string | undefined {
+  if (!path.includes("%")) return path;
+  try {
+    return decodeURI(path.replaceAll("%25", "%2525"));
+  } catch {
+    return undefined;
+  }
+}
+
 export function toQuery(target: string): URLSearchParams {
-  const at = target.indexOf("?");
-  return new URLSearchParams(at === -1 ? "" : target.slice(at + 1));
+  const [, query = ""] = /[?#](.*)/s.exec(target) ?? [];
+  return new URLSearchParams(query);
 }
 
 /** Most unknown paths come from a base URL with a slash too many, with an endpoint in it, or with `/v1` missing or doubled. */

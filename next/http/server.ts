@@ -1,52 +1,64 @@
-/** The front door: finds the route, checks the token, and turns a value or an error into bytes. */
-import { createServer as createNodeServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo, ListenOptions, Socket } from "node:net";
-import { GatewayError, toGatewayError } from "../core/errors.ts";
-import { checkDoor, createFindToken, createGuard, type FindToken } from "./access.ts";
-import { type AddressOf, createAddressOf } from "./address.ts";
-import type { Call, CallRecord, Result, Route } from "./call.ts";
-import { answerCors, type Cors, createCors } from "./cors.ts";
-import { answerMalformed, answerTunnel, closeUnread, toErrorResult } from "./errors.ts";
-import { createRouter, toPath } from "./router.ts";
-import type { HttpSettings, Token } from "./settings.ts";
+/** The front door: lets requests in, turns what their handlers return or throw into bytes, tells of each, and closes. */
+import { createServer as createNodeServer, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
+import type { Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { setTimeout as wait } from "node:timers/promises";
+import { callerLeft, type GatewayError, toGatewayError } from "../core/errors.ts";
+import type { Trace } from "../core/turn.ts";
+import { type Admit, createAdmission, nobody, type Terms, toTerms } from "./admission.ts";
+import type { Call, Result, Route } from "./call.ts";
+import { watchConnections } from "./connections.ts";
+import { answerMalformed, answerTunnel, closeUnread, draining, toErrorResult } from "./errors.ts";
+import { createListener } from "./listener.ts";
+import { toPath } from "./router.ts";
+import type { HttpSettings } from "./settings.ts";
+import { createShares, type Share } from "./shares.ts";
+import type { Streams } from "./stream.ts";
+import { type Told, toTold } from "./told.ts";
+import { asksForWebSocket, serveUpgrades } from "./upgrade.ts";
 
 export interface ServerParts {
   readonly routes: readonly Route[];
+  readonly streams: Streams;
   readonly now: () => number;
   readonly newId: () => string;
+  /** Its place in its caller's trace. */
+  readonly begin: (headers: IncomingHttpHeaders) => Trace | undefined;
   /** Told of each request, once, when it is over; and of what was no request. */
-  readonly ended: (call: Call) => void;
+  readonly ended: (told: Told) => void;
   readonly refused: (error: GatewayError, id: string, address: string | undefined) => void;
 }
 
 export interface DoorServer {
   /** Resolves with the address. */
-  listen(where: ListenOptions): Promise<string>;
+  listen(): Promise<string>;
+  /** For all requests from now on. Where it listens stays as it is. */
   change(settings: HttpSettings): void;
-  /** Accepts no connection; each closes with its next answer. Resolves when all are closed. */
-  drain(): Promise<void>;
-  /** Cuts what is left. */
-  cut(): void;
-}
-
-/** What is made of the settings, once. */
-interface Terms {
-  readonly settings: HttpSettings;
-  readonly find: FindToken;
-  readonly addressOf: AddressOf;
-  readonly cors: Cors;
+  /**
+   * Lets in nobody new, and waits until what runs has ended. What still runs after that time is stopped: first the turns
+   * that outlive their callers, by `interrupt`.
+   */
+  close(drainMs: number, interrupt: () => Promise<void>): Promise<void>;
+  /** Requests that have a turn's place. */
+  running(): number;
+  /** Of bodies, and of answers that nobody has read. */
+  heldBytes(): number;
 }
 
 const maxConnections = 10_000;
 /** Longer than a proxy in front keeps an idle connection, so that it is never the gateway that closes first. */
 const keepAliveMs = 130_000;
+/** While it closes, how long a request may still be on its way, and a stopped one may take to tell its caller why. */
+const arrivingMs = 500;
+const stoppingMs = 1_000;
 
 export function createServer(settings: HttpSettings, parts: ServerParts): DoorServer {
-  const { routes, now, newId } = parts;
-  const router = createRouter(routes);
-  const guard = createGuard(now);
-  let terms = toTerms(settings);
+  const { routes, streams, now, newId, begin, ended } = parts;
+  let terms: Terms = toTerms(settings);
   let isDraining = false;
+  const shares = createShares();
+  /** What stops each request that is not over. */
+  const stops = new Set<(reason: GatewayError) => void>();
 
   const server: Server = createNodeServer(
     {
@@ -57,10 +69,16 @@ export function createServer(settings: HttpSettings, parts: ServerParts): DoorSe
       keepAliveTimeout: keepAliveMs,
       // Said in the one shape instead.
       requireHostHeader: false,
+      // Some clients offer `h2c` with every request.
+      shouldUpgradeCallback: (request) => terms.settings.hasWebSocket && asksForWebSocket(request),
     },
     serve,
   );
-  server.maxConnections = maxConnections;
+  const connections = watchConnections(server, () => isDraining);
+  const listener = createListener(server, maxConnections);
+  const admit: Admit = createAdmission(routes, now, connections, () => isDraining);
+  serveUpgrades(server, serve);
+  // Whoever reads the body says that it may come; any other expectation is ignored.
   for (const expectation of ["checkExpectation", "checkContinue"]) {
     server.on(expectation, (request, response) => server.emit("request", request, response));
   }
@@ -75,125 +93,163 @@ export function createServer(settings: HttpSettings, parts: ServerParts): DoorSe
     if (error !== undefined) parts.refused(error, id, socket.remoteAddress);
   }
 
-  function serve(request: IncomingMessage, response: ServerResponse): void {
-    const { settings, addressOf } = terms;
-    const { path } = toPath(request.url ?? "/");
-    const record: CallRecord = {
-      startedAt: now(),
-      address: undefined,
-      owner: undefined,
-      failure: undefined,
-      bug: undefined,
-      said: undefined,
-      firstWordAt: undefined,
+  function serve(request: IncomingMessage, response: ServerResponse, head?: Buffer): void {
+    const own = terms;
+    const { settings, addressOf } = own;
+    let control: AbortController | undefined;
+    let reason: GatewayError | undefined;
+    let share: Share | undefined;
+    let endedAt: number | undefined;
+    let isThrough = false;
+
+    const call: Call = {
+      id: newId(),
+      request,
+      response,
+      path: toPath(request.url ?? "/").path,
+      names: [],
+      settings,
+      token: nobody,
+      head,
+      get signal() {
+        control ??= new AbortController();
+        if (reason !== undefined) control.abort(reason);
+        return control.signal;
+      },
+      get share() {
+        return (share ??= shares.open(call.token, settings.limits.maxConcurrentTurns));
+      },
+      readmit() {
+        const { settings } = terms;
+        const token = admit.again(call, terms);
+        return { settings, token, share: shares.open(token, settings.limits.maxConcurrentTurns) };
+      },
+      record: {
+        startedAt: now(),
+        trace: begin(request.headers),
+        address: addressOf(request),
+        isStreamed: false,
+        isUpgraded: false,
+        isQuiet: false,
+      },
     };
-    const call: Call = { id: newId(), request, response, path, names: [], settings, token: nobody, record };
-    record.address = addressOf(request);
-    response.once("close", () => parts.ended(call));
+    const { record } = call;
+
+    function stop(why: GatewayError): void {
+      reason ??= why;
+      control?.abort(reason);
+    }
+    function end(): void {
+      if (endedAt === undefined || !isThrough) return;
+      share?.release();
+      stops.delete(stop);
+      ended(toTold(call, endedAt));
+    }
+
+    stops.add(stop);
     response.on("error", ignore);
-    answer(call, terms).catch((bug: unknown) => {
-      record.bug = bug;
-      response.destroy();
+    response.once("close", () => {
+      endedAt = now();
+      if (!response.writableFinished && !record.isUpgraded) {
+        const left = callerLeft();
+        record.failure ??= left;
+        stop(left);
+      }
+      end();
+    });
+    void answer(call, own).finally(() => {
+      isThrough = true;
+      share?.leave();
+      const unread = response.closed ? 0 : response.writableLength;
+      if (unread > uncountedBytes(response)) call.share.addBytes(unread);
+      if (unread > 0 && !record.isStreamed) streams.watch(response);
+      end();
     });
   }
 
-  async function answer(call: Call, { find, settings, cors }: Terms): Promise<void> {
+  async function answer(call: Call, own: Terms): Promise<void> {
+    const { response, record } = call;
     try {
-      const { request, path, response } = call;
-      checkHost(request);
-      if (answerCors(cors, call)) return;
-      const allow = (methods: string): void => void response.setHeader("allow", methods);
-      const isOpen = routes.some((route) => route.doors.length === 0 && route.path === path);
-      if (!isOpen) {
-        call.token = guard.admit(request.headers, find, () => call.record.address);
-        call.record.owner = call.token.owner;
-      }
-      const { route, names } = router.find(request.method ?? "GET", path, allow);
-      if (route.doors.length > 0) checkDoor(route.doors, call.token, settings.endpoints);
-      if (isDraining && route.doors.length > 0) throw draining();
-      const result = await route.handle({ ...call, names });
+      const route = admit.first(call, own);
+      const result = "handle" in route ? await route.handle(call) : route;
       if (result !== undefined) send(call, result);
+      else record.isStreamed = true;
     } catch (thrown) {
-      fail(call, thrown);
+      try {
+        fail(call, toGatewayError(thrown));
+      } catch (bug) {
+        record.failure = toGatewayError(bug);
+        response.destroy();
+      }
     }
   }
 
-  function fail(call: Call, thrown: unknown): void {
+  function fail(call: Call, thrown: GatewayError): void {
     const { response, record } = call;
-    const error = toGatewayError(thrown);
+    // The turn was interrupted, not this caller.
+    const error = thrown.code === "interrupted" && isDraining ? draining() : thrown;
+    if (response.headersSent || response.destroyed) {
+      record.failure ??= error;
+      return void response.destroy();
+    }
     record.failure = error;
-    if (error.code === "internal_error") record.bug = thrown;
-    if (response.headersSent || response.destroyed) return void response.destroy();
-    // Whoever has not shown a good token keeps no connection.
-    if (error.status === 401 || error.code === "too_many_failures") response.setHeader("connection", "close");
     closeUnread(call);
-    send(call, toErrorResult(error));
+    send(call, toErrorResult(error, record.heading ?? record.said?.heading));
   }
 
-  function send({ id, request, response }: Call, { status = 200, body, headers }: Result): void {
+  function send(call: Call, { status = 200, body, headers }: Result): void {
+    const { id, request, response, record } = call;
     if (response.headersSent || response.destroyed) return;
-    const text = typeof body === "string" ? body : JSON.stringify(body);
-    if (isDraining) response.setHeader("connection", "close");
+    const sent = typeof body === "object" && !Buffer.isBuffer(body) ? JSON.stringify(body) : body;
+    const length = sent === undefined ? 0 : Buffer.byteLength(sent);
+    // What a turn has made is sent in any case.
+    if (request.method === "GET" && status < 400 && length > uncountedBytes(response)) call.share.checkBytes(length);
+    if (isDraining || !connections.isTrusted(request.socket)) response.setHeader("connection", "close");
+    if (record.said !== undefined && record.said.isRepeated !== true) record.firstWordAt ??= now();
     response.writeHead(status, {
-      "content-type": "application/json; charset=utf-8",
-      "content-length": Buffer.byteLength(text),
+      ...(sent !== undefined && { "content-type": "application/json; charset=utf-8" }),
+      // Without a length some browsers wait for a body.
+      ...(status !== 304 && { "content-length": length }),
+      // No cache may keep what a token has opened.
+      "cache-control": "no-store",
       "x-request-id": id,
       ...headers,
     });
-    response.end(request.method === "HEAD" ? undefined : text);
+    response.end(request.method === "HEAD" ? undefined : sent);
   }
 
   return {
-    listen: (where) =>
-      new Promise((resolve, reject) => {
-        server.once("error", reject);
-        server.listen({ backlog: 4096, ...where }, () => {
-          server.off("error", reject);
-          resolve(toUrl(server.address()));
-        });
-      }),
-    change(settings) {
-      terms = toTerms(settings);
+    listen: () => listener.listen(settings),
+    change(next) {
+      terms = toTerms(next);
     },
-    drain() {
+    async close(drainMs, interrupt) {
       isDraining = true;
-      server.closeIdleConnections();
-      return new Promise((resolve) => void server.close(() => resolve()));
+      const over = new AbortController();
+      const cutting = setInterval(connections.cutSilent, arrivingMs);
+      const cut = cutLate(drainMs, interrupt, over.signal).catch(ignore);
+      await listener.close();
+      clearInterval(cutting);
+      over.abort();
+      await cut;
     },
-    cut: () => server.closeAllConnections(),
+    running: shares.entered,
+    heldBytes: shares.bytes,
   };
-}
 
-function toTerms(settings: HttpSettings): Terms {
-  return {
-    settings,
-    find: createFindToken(settings.tokens),
-    addressOf: createAddressOf(settings),
-    cors: createCors(settings.corsOrigins),
-  };
+  async function cutLate(drainMs: number, interrupt: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    await wait(drainMs, undefined, { signal });
+    // Whoever follows a turn that outlives its caller is told its end first.
+    await Promise.race([interrupt(), wait(stoppingMs / 2, undefined, { signal })]);
+    for (const stop of stops) stop(draining());
+    await wait(stoppingMs, undefined, { signal });
+    server.closeAllConnections();
+  }
 }
-
-/** Of routes that ask for no token. */
-const nobody: Token = { owner: "", sha256: "", opens: new Set() };
 
 function ignore(): void {}
 
-/** HTTP/1.1 demands exactly one, and the bytes of a name or an address. */
-function checkHost({ rawHeaders, httpVersion, headers }: IncomingMessage): void {
-  const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === "host");
-  const isWrong =
-    hosts.length > 1 || (hosts.length === 0 && httpVersion === "1.1") || /[\s/@?#\\,]/.test(headers.host ?? "");
-  if (isWrong) throw new GatewayError("malformed_http", "The request must have exactly one well-formed Host header.");
-}
-
-function draining(): GatewayError {
-  const remedy = "Send the request again; another instance or the restarted one will take it.";
-  return new GatewayError("draining", `The gateway is shutting down. ${remedy}`, { retryAfterSeconds: 5 });
-}
-
-/** What a client can be pointed at. */
-function toUrl(address: AddressInfo | string | null): string {
-  if (address === null || typeof address === "string") return address ?? "";
-  const host = address.address === "0.0.0.0" ? "127.0.0.1" : address.address;
-  return `http://${address.family === "IPv6" ? `[${host}]` : host}:${address.port}`;
+/** The system takes so much of an answer at once, unless it waits for earlier ones on its connection. */
+function uncountedBytes({ socket }: ServerResponse): number {
+  return socket === null ? 1_024 : 64 * 1_024;
 }

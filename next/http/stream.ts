@@ -8,8 +8,10 @@ export interface Stream {
 }
 
 export interface Streams {
-  /** The head goes out with the first text, or with the first heartbeat. */
-  open(response: ServerResponse, writeHead: () => void): Stream;
+  /** The head goes out with the first text, or with the first heartbeat, if there are any. */
+  open(response: ServerResponse, writeHead: () => void, hasHeartbeats?: boolean): Stream;
+  /** Cuts a caller that stops reading an answer which is written as a whole. */
+  watch(response: ServerResponse): void;
   close(): void;
 }
 
@@ -21,77 +23,82 @@ export interface Beat {
 const heartbeat = ": heartbeat\n\n";
 /** A slow reader may leave this much unread before the adapter is paused. */
 const maxUnsentBytes = 1024 * 1024;
-/** Beats in the time after which a quiet stream is sent something. */
-const beatsPerHeartbeat = 4;
+/** Beats in the shorter of the two times. */
+const beatsPerTime = 4;
 
-interface OpenStream {
+interface Watched {
   readonly response: ServerResponse;
-  open(): void;
-  /** The beat of the last write, and that of the last byte that the caller took. */
+  /** Absent: nothing is sent to keep it alive. */
+  readonly open: (() => void) | undefined;
+  /** When something was last written, and when the caller last took a byte, as of the beat before. */
   written: number;
   moved: number;
   sentBytes: number;
 }
 
 export function createStreams(beat: () => Beat): Streams {
-  const streams = new Set<OpenStream>();
-  let beats = 0;
+  const all = new Set<Watched>();
+  let at = performance.now();
   let timer: NodeJS.Timeout | undefined;
 
   function tick(): void {
-    beats += 1;
     const { heartbeatMs, stalledMs } = beat();
-    const patience = Math.ceil((stalledMs * beatsPerHeartbeat) / heartbeatMs);
-    for (const stream of streams) {
-      const { response } = stream;
-      const sentBytes = response.socket?.bytesWritten ?? 0;
+    timer = undefined;
+    at = performance.now();
+    for (const watched of all) {
+      const { response, open } = watched;
+      const { socket } = response;
+      const sentBytes = socket?.bytesWritten ?? 0;
       const isWaiting = response.writableLength > 0;
-      if (!isWaiting || sentBytes !== stream.sentBytes) stream.moved = beats;
-      stream.sentBytes = sentBytes;
-      if (beats - stream.moved >= patience) response.destroy();
-      else if (!isWaiting && beats - stream.written >= beatsPerHeartbeat) {
-        stream.open();
+      // An answer that waits for earlier ones on its connection is not read yet.
+      if (!isWaiting || socket === null || sentBytes !== watched.sentBytes) watched.moved = at;
+      watched.sentBytes = sentBytes;
+      if (at - watched.moved >= stalledMs) response.destroy();
+      else if (open !== undefined && !isWaiting && !response.writableEnded && at - watched.written >= heartbeatMs) {
+        open();
         response.write(heartbeat);
-        stream.written = beats;
+        watched.written = at;
       }
     }
-    if (streams.size === 0) stop();
+    schedule();
   }
 
-  function stop(): void {
-    clearInterval(timer);
-    timer = undefined;
+  function schedule(): void {
+    const { heartbeatMs, stalledMs } = beat();
+    if (all.size > 0) timer ??= setTimeout(tick, Math.min(heartbeatMs, stalledMs) / beatsPerTime).unref();
+  }
+
+  function add(response: ServerResponse, open: Watched["open"]): Watched {
+    if (timer === undefined) at = performance.now();
+    const watched = { response, open, written: at, moved: at, sentBytes: response.socket?.bytesWritten ?? 0 };
+    all.add(watched);
+    response.once("close", () => all.delete(watched));
+    schedule();
+    return watched;
   }
 
   return {
-    open(response, writeHead) {
-      const stream: OpenStream = {
-        response,
-        open: () => {
-          if (!response.headersSent && !response.destroyed) writeHead();
-        },
-        written: beats,
-        moved: beats,
-        sentBytes: 0,
-      };
-      streams.add(stream);
-      response.once("close", () => streams.delete(stream));
-      timer ??= setInterval(tick, Math.max(1, beat().heartbeatMs / beatsPerHeartbeat)).unref();
+    open(response, writeHead, hasHeartbeats = true) {
+      function open(): void {
+        if (!response.headersSent && !response.destroyed) writeHead();
+      }
+      const watched = add(response, hasHeartbeats ? open : undefined);
       return {
         write(text) {
           if (text === "" || response.destroyed) return undefined;
-          stream.open();
-          stream.written = beats;
+          open();
+          watched.written = at;
           response.write(text);
           return response.writableLength > maxUnsentBytes ? drained(response) : undefined;
         },
         end(text) {
-          stream.open();
+          open();
           if (!response.destroyed) response.end(text);
         },
       };
     },
-    close: stop,
+    watch: (response) => void add(response, undefined),
+    close: () => clearTimeout(timer),
   };
 }
 

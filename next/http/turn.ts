@@ -1,35 +1,48 @@
-/** The endpoints that take turns: a body goes in, an answer comes out, whole or as a stream of events. */
-import type { ServerResponse } from "node:http";
-import { callerLeft, type GatewayError, toGatewayError } from "../core/errors.ts";
-import type { Caller, Gateway, Heading, Listener } from "../core/gateway.ts";
-import type { Answer } from "../core/turn.ts";
-import type { Front, Request, Seal } from "../wires/wire.ts";
-import { checkModel } from "./access.ts";
-import { readBody } from "./body.ts";
+/** The endpoints that take turns: a body goes in, an answer comes out, whole, as a stream of events, or promised. */
+import type { Caller, Gateway, Heading, Promised, Said } from "../core/gateway.ts";
+import type { Ask } from "../core/turn.ts";
+import type { Circumstances, Seal, Voice } from "../wires/wire.ts";
+import { checkAsk } from "./asked.ts";
+import { type Body, readBody } from "./body.ts";
 import type { Call, Handler, Result } from "./call.ts";
+import { type EventParts, tellInEvents, toProcessing } from "./events.ts";
 import { toHeaders } from "./headers.ts";
 import { readHint } from "./hint.ts";
+import { readIdempotency } from "./idempotency.ts";
+import { readLastEventId } from "./numbering.ts";
 import { toPath } from "./router.ts";
-import type { Streams } from "./stream.ts";
 
-export interface TurnParts {
+export interface TurnParts extends EventParts {
   readonly gateway: Gateway;
-  readonly streams: Streams;
   readonly sealOf: (owner: string) => Seal;
-  readonly now: () => number;
 }
 
-export function createTurnHandler(front: Front, parts: TurnParts): Handler {
+/** What a wire reads of a body. */
+export interface TurnFront {
+  readRequest(body: unknown, circumstances: Circumstances): { readonly ask: Ask; readonly voice: TurnVoice };
+}
+
+export interface TurnVoice extends Voice {
+  /** A turn that is not over; only a wire with background turns has it. */
+  progress?(heading: Heading, status: Promised["status"]): string;
+}
+
+export function createTurnHandler(front: TurnFront, parts: TurnParts): Handler {
+  const { gateway, sealOf } = parts;
   return async (call) => {
-    const { token, settings } = call;
-    const { json } = await readBody(call);
-    const circumstances = { seal: parts.sealOf(token.owner), exposesReasoning: settings.exposesReasoning };
-    const request = front.readRequest(withDeployment(json, call), circumstances);
-    checkModel(token, request.ask.model, "model");
-    const caller = toCaller(call, request);
-    return request.ask.stream
-      ? answerInEvents(call, request, caller, parts)
-      : answerWhole(call, request, caller, parts);
+    const { token, settings, request } = call;
+    const body = await readBody(call);
+    const circumstances = { seal: sealOf(token.owner), exposesReasoning: settings.exposesReasoning };
+    const { ask, voice } = front.readRequest(withDeployment(body.json, call), circumstances);
+    checkAsk(token, ask);
+    const caller = toCaller(call, ask, body);
+    if (!ask.stream) return answerWhole(call, ask, voice, caller, parts);
+    const last = caller.idempotency && readLastEventId(request.headers);
+    const numbering = caller.idempotency || ask.background === true ? { after: last?.number } : undefined;
+    return tellInEvents(call, { voice, model: ask.model, numbering }, parts, async (listener) => {
+      const said = await gateway.answer(ask, { ...caller, resumes: last?.isOf }, listener);
+      if ("answer" in said) call.record.said = said;
+    });
   };
 }
 
@@ -40,96 +53,42 @@ function withDeployment(json: unknown, { request }: Call): unknown {
   return { ...json, model: decodeURIComponent(deployment) };
 }
 
-function toCaller({ request, response, settings, token }: Call, { ask }: Request): Caller {
+/** `body`: of a request that may have a key. */
+export function toCaller(call: Call, ask: Pick<Ask, "user">, body?: Body): Caller {
+  const { request, settings, token, share, record } = call;
   const hint = readHint(settings.hints, request.headers, ask.user);
-  const { traceparent, tracestate } = request.headers;
   const shows = token.showsHistory ?? settings.showsHistory;
   return {
     owner: token.owner,
     hint: hint?.value,
     shows: shows || hint?.shows === true,
-    signal: whenLeft(response),
-    ...(typeof traceparent === "string" && { trace: { parent: traceparent, state: tracestate?.toString() } }),
+    signal: call.signal,
+    trace: record.trace,
+    hold: share.hold,
+    idempotency: body && readIdempotency(request, hint?.value, body.bytes),
   };
-}
-
-/** The request's own `close` does not tell that the caller left once its body is read: the response's does. */
-function whenLeft(response: ServerResponse): AbortSignal {
-  const left = new AbortController();
-  response.once("close", () => {
-    if (!response.writableFinished) left.abort(callerLeft());
-  });
-  return left.signal;
 }
 
 async function answerWhole(
   call: Call,
-  { ask, voice }: Request,
+  ask: Ask,
+  voice: TurnVoice,
   caller: Caller,
   { gateway, now }: TurnParts,
 ): Promise<Result> {
   const said = await gateway.answer(ask, caller);
-  call.record.said = said;
-  if (said.answer.error !== undefined) throw said.answer.error;
-  const headers = { ...toHeaders(said.heading), ...processing(call, now) };
-  return { body: voice.whole(said.heading, said.answer), headers };
-}
-
-async function answerInEvents(
-  call: Call,
-  { ask, voice }: Request,
-  caller: Caller,
-  { gateway, streams, now }: TurnParts,
-): Promise<undefined> {
-  const { response, record } = call;
-  let key = "";
-  let heading: Heading | undefined;
-  let speak: ReturnType<typeof voice.stream> | undefined;
-  const stream = streams.open(response, () => {
-    response.writeHead(200, {
-      ...eventHeaders,
-      "x-request-id": call.id,
-      ...processing(call, now),
-      ...toHeaders(heading),
-    });
-  });
-  const listener: Listener = {
-    enter(given) {
-      key = given;
-    },
-    begin(given) {
-      heading = given;
-      record.firstWordAt = now();
-      speak = voice.stream(given);
-    },
-    tell: (events) => stream.write(speak?.(events) ?? ""),
-  };
-  try {
-    record.said = await gateway.answer(ask, caller, listener);
-    stream.end("");
-  } catch (thrown) {
-    // Before anything was sent a failure is a status; after a heartbeat it is told as the turn's end.
-    if (!response.headersSent || response.destroyed) throw thrown;
-    const error = toGatewayError(thrown);
-    record.failure = error;
-    record.bug = thrown;
-    const bare = { key, createdAt: record.startedAt, model: ask.model, session: undefined, told: "stateless" } as const;
-    const told = voice.stream(heading ?? { ...bare, contextItems: 0, leftOutItems: 0, remarks: [] });
-    stream.end(told([{ type: "turn-start" }, { type: "turn-end", answer: toFailed(error, now()) }]));
+  const { heading, isRepeated } = said;
+  call.record.heading = heading;
+  if ("answer" in said) {
+    call.record.said = said;
+    // A background turn was acknowledged: whatever came of it is in its object.
+    if (said.answer.error !== undefined && ask.background !== true) throw said.answer.error;
   }
-  return undefined;
+  return { body: toText(said, voice), headers: { ...toHeaders(heading, isRepeated), ...toProcessing(call, now) } };
 }
 
-const eventHeaders = {
-  "content-type": "text/event-stream; charset=utf-8",
-  "cache-control": "no-cache, no-transform",
-  "x-accel-buffering": "no",
-};
-
-function processing({ record }: Call, now: () => number): Record<string, string> {
-  return { "openai-processing-ms": String(Math.max(0, Math.round(now() - record.startedAt))) };
-}
-
-function toFailed(error: GatewayError, endedAt: number): Answer {
-  return { status: "failed", finish: "stop", items: [], notes: {}, error, endedAt };
+/** A turn as it stands, as JSON. */
+export function toText(turn: Pick<Said, "heading" | "answer"> | Promised, voice: TurnVoice): string {
+  if ("answer" in turn) return voice.whole(turn.heading, turn.answer);
+  return voice.progress?.(turn.heading, turn.status) ?? "";
 }

@@ -175,7 +175,7 @@ const sessionStatement = `SELECT s.n AS session, s.name, s.kind, s.shows, s.tip,
   FROM session s LEFT JOIN turn t ON t.n = s.tip WHERE s.id = ? AND s.name = ? AND s.owner = ?`;
 const namedStatement = `SELECT ${node}, s.n AS session, s.name, s.kind, s.shows, s.tip
   FROM turn t JOIN session s ON s.n = t.session LEFT JOIN record r ON r.turn = t.n
-  WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.echo IS NOT NULL AND coalesce(r.unnamed, 0) = 0`;
+  WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.echo IS NOT NULL AND t.digest IS NOT NULL AND coalesce(r.unnamed, 0) = 0`;
 const matchStatement = `SELECT ${node}, ${followed}
   FROM turn t WHERE t.session = ? AND t.question = ? AND t.digest = ? ORDER BY t.n DESC LIMIT 1`;
 const makerStatement = `SELECT ${node}, t.answer FROM call c JOIN turn t ON t.n = c.turn WHERE c.session = ? AND c.id = ?`;

@@ -60,13 +60,11 @@ export function createWrites(database: DatabaseSync) {
     /** False: the session was deleted after the turn had begun. */
     commit(row: TurnRow): boolean {
       const { id, leads, tip, turn, learns, created } = row.session;
+      if (row.record !== undefined) prepare("DELETE FROM running WHERE turn = ?").run(turn);
       const n = sessionNumber(row.session);
       if (n === undefined) return false;
       addTurn(n, row);
-      if (row.record !== undefined) {
-        prepare(recordStatement).run(turn, n, ...row.record);
-        prepare("DELETE FROM running WHERE turn = ?").run(turn);
-      }
+      if (row.record !== undefined) prepare(recordStatement).run(turn, n, ...row.record);
       if (leads) prepare(leadStatement).run(tip, turn, learns ? 1 : 0, created, id);
       else prepare(usedStatement).run(learns ? 1 : 0, created, id);
       return true;

@@ -129,6 +129,7 @@ function createSpeaker({ key, createdAt, model }: Heading, wants: Wants): (event
         return end(event.answer);
       case "turn-queued":
       case "turn-start":
+      case "turn-interrupted":
         return "";
     }
   }

@@ -128,6 +128,7 @@ function toSeconds(milliseconds: number): number {
 }
 
 function reasonOf({ finish }: Answer): string {
+  if (finish === "interrupted") return finish;
   return finish === "content-filter" ? "content_filter" : "max_output_tokens";
 }
 

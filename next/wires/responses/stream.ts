@@ -18,6 +18,7 @@ export function createSpeaker(
   sealing: Sealing,
   tellsError: boolean,
 ): (events: readonly Event[]) => string {
+  const id = `resp_${heading.key}`;
   const writeResponse = createResponseWriter(heading, echo);
   /** The items that were told, as JSON. */
   const output: string[] = [];
@@ -28,6 +29,7 @@ export function createSpeaker(
   /** It is reasoning that is told as one section of a summary: the first word decides, as nobody waits for the rest. */
   let isSummarised: boolean | undefined;
   let brokenOff: ItemEnd | undefined;
+  let isInterrupted = false;
   let count = 0;
 
   const say: Say = {
@@ -86,6 +88,14 @@ export function createSpeaker(
     return shown;
   }
 
+  /** What was heard of it stays, but for half a call. */
+  function interruptItem(end: ItemEnd): string {
+    const at = output.length;
+    if (end.item.type !== "tool-call") keepItem(end);
+    const place = { response_id: id, item_id: shownIdOf(end.item), output_index: at };
+    return say.event("response.output_item.interrupted", toText(place));
+  }
+
   /** What a failure cut off is never told as done: agents run a call that is done, and keep half an answer for a whole one. */
   function endBrokenOff({ status }: Answer): string {
     if (brokenOff === undefined) return "";
@@ -122,8 +132,12 @@ export function createSpeaker(
         return addTo(event);
       case "item-end":
         if (event.whole) return endItem(event);
+        if (isInterrupted) return interruptItem(event);
         brokenOff = event;
         return "";
+      case "turn-interrupted":
+        isInterrupted = true;
+        return say.event("response.interrupt.accepted", toText({ response_id: id }));
       case "turn-end":
         return endBrokenOff(event.answer) + endTurn(event.answer);
     }

@@ -2,7 +2,6 @@
 import type { Event } from "../../core/event.ts";
 import type { Heading } from "../../core/gateway.ts";
 import type { Item } from "../../core/item.ts";
-import type { Answer } from "../../core/turn.ts";
 import type { Seal, Voice } from "../wire.ts";
 import { createResponseWriter, type Echo, type Progress, readEcho } from "./object.ts";
 import { createSpeaker } from "./stream.ts";
