@@ -1,7 +1,12 @@
 /** What a program that embeds Portico imports. */
 import { type GivenAdapter } from "./adapters/module/given.ts";
-import { loadConfig } from "./config/load.ts";
+import { loadConfig, type Loaded } from "./config/load.ts";
+import type { Message } from "./message.ts";
 import { startPortico, type Surroundings } from "./portico.ts";
+import { createChannel, type Talk } from "./talk.ts";
+
+export type { Message } from "./message.ts";
+export type { Talk } from "./talk.ts";
 
 export { ConfigError, type Problem } from "./config/problem.ts";
 export { type ErrorCode, GatewayError } from "./core/errors.ts";
@@ -21,6 +26,8 @@ export interface PorticoSettings {
 export interface Portico {
   /** Where it listens; undefined if both endpoints are off. */
   readonly address: string | undefined;
+  /** Answers a message from the program's own channel, in the sessions that HTTP clients share. */
+  talk(message: Message): Promise<Talk>;
   /** The models that callers may choose from, as far as the adapters list them. */
   models(): Promise<readonly string[]>;
   /** Switches to other settings: new requests see all of them, and running ones finish under the old. */
@@ -38,26 +45,32 @@ interface Around extends Surroundings {
 /** Opens a gateway with the settings of a config file, as an object. Throws a ConfigError that lists every problem. */
 export async function openPortico(settings: PorticoSettings, around: Around = {}): Promise<Portico> {
   const { folder = process.cwd(), env = process.env, adapters = {}, now = () => new Date() } = around;
-  const read = async (written: PorticoSettings) => {
-    const { config } = await loadConfig(written, {
-      folder,
-      env,
-      probe: async () => undefined,
-      now: now(),
-      given: adapters,
-    });
-    return config;
-  };
-  const portico = await startPortico(await read(settings), around);
+  const read = (written: PorticoSettings): Promise<Loaded> =>
+    loadConfig(written, { folder, env, probe: async () => undefined, now: now(), given: adapters });
+  let current = await read(settings);
+  const portico = await startPortico(current.config, around);
+  const { gateway, models, ended } = portico;
+  const channel = createChannel({ gateway, ended, model: findModel });
   let closing: Promise<void> | undefined;
   return {
     address: portico.address,
-    models: portico.models,
-    reload: async (others) => portico.reload(await read(others)),
+    models,
+    talk: channel.talk,
+    async reload(others) {
+      const next = await read(others);
+      await portico.reload(next.config);
+      current = next;
+    },
     close: () => (closing ??= close()),
   };
 
+  async function findModel(): Promise<string> {
+    const { exampleModel, config } = current;
+    return exampleModel ?? (await models())[0] ?? config.defaultAdapter;
+  }
+
   async function close(): Promise<void> {
+    await channel.close(current.config.http.limits.drainTimeoutMs);
     await portico.close();
     // What the program passed in is closed with the gateway, each once.
     for (const adapter of new Set<GivenAdapter>(Object.values(adapters))) await adapter.close?.();

@@ -10,7 +10,7 @@ import type { Pruned } from "./core/store.ts";
 import { createDoor } from "./http/door.ts";
 import { createKeys } from "./ids.ts";
 import { openRoute } from "./lanes.ts";
-import { createLog, createObserver, guardLog, type Log } from "./observe/index.ts";
+import { createLog, createObserver, guardLog, type Log, type Observer } from "./observe/index.ts";
 import { createTokenCounter } from "./tokens.ts";
 import { createSeal } from "./seal.ts";
 import { openSqlite } from "./store/sqlite.ts";
@@ -28,8 +28,9 @@ export interface Surroundings {
 export interface Portico {
   /** Where it listens; undefined if both endpoints are off. */
   readonly address: string | undefined;
-  /** For channels other than HTTP: turns in the same sessions. */
+  /** For channels other than HTTP: turns in the same sessions, told when they are over. */
   readonly gateway: Gateway;
+  readonly ended: Observer["ended"];
   readonly log: Log;
   models(): Promise<readonly string[]>;
   /** New requests see all of it, running ones end as they began. Throws, and changes nothing, if it cannot be. */
@@ -111,6 +112,7 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
     return {
       address,
       gateway,
+      ended: observer.ended,
       log,
       models: () => route.models(),
       async reload(next) {
