@@ -1,26 +1,21 @@
 /** The way of a turn, from what a caller wants to the end that is told once the turn is kept. */
 import type { Adapter, Remark, Reply } from "./adapter.ts";
 import { toSummaryItems, toSummaryReply, toSummarySettings } from "./compact.ts";
-import { type Step, toContext, toKept } from "./context.ts";
+import { toKept } from "./context.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
 import type { Delta, Event } from "./event.ts";
 import { createFrame } from "./frame.ts";
-import { type Hash, type History, type Marks, markTurn, readHistory } from "./history.ts";
-import { isInstruction, type Item, keyOf, textOf } from "./item.ts";
+import { type Hash, type History, type Marks, markTurn } from "./history.ts";
+import { isInstruction, type Item, textOf } from "./item.ts";
 import type { Line, Lines } from "./lines.ts";
-import { type Claim, type Found, type Place, type Told, toPlace } from "./place.ts";
-import { resolveReferences } from "./references.ts";
+import { type Asker, look, readAsking, see, type Seen } from "./look.ts";
+import type { Found, Place, Told } from "./place.ts";
 import type { RoutedTurn } from "./route/attempts.ts";
-import type { Query, Store, Recording } from "./store.ts";
+import type { Recording, Store } from "./store.ts";
 import type { Answer, Ask, Trace, Turn } from "./turn.ts";
-import { type CountText, fitWindow, mayShorten } from "./window.ts";
+import { type CountText, fitWindow, isOursToShorten } from "./window.ts";
 
-/** Who asks, and how its session is named. */
-export interface Caller {
-  readonly owner: string;
-  readonly hint: string | undefined;
-  /** Its client is said to show its history, or known to by the kind of its hint. */
-  readonly shows: boolean;
+export interface Caller extends Asker {
   readonly signal: AbortSignal;
   /** Ends the answer where it is; what was said of it counts. */
   readonly interrupt?: AbortSignal | undefined;
@@ -111,16 +106,14 @@ export function createWay(ports: Ports, lines: Lines): Way {
     const { owner, interrupt } = caller;
     const signal = interrupt === undefined ? caller.signal : AbortSignal.any([caller.signal, interrupt]);
     const isInterrupted = (): boolean => interrupt?.aborted === true && !caller.signal.aborted;
-    const ask = await resolveReferences(store, owner, given);
 
     // 1 what the request shows
-    const history = readHistory(ask.items, hash);
-    const claim = toClaim(ask, caller);
-    const session = sessionOf(ask, caller);
+    const asking = await readAsking(store, given, caller, hash);
+    const { ask, session, history } = asking;
     const isKept = ask.keep === "yes" || (ask.keep === "in-session" && session !== undefined);
 
     // 2 what the store knows of it; 3 stand in line, only where a tip is continued; who had to wait looks again
-    let seen = await look(ask, owner, session, claim, history);
+    let seen = await look(store, asking);
     const line = seen.place.waits && session !== undefined ? standInLine(seen, session, ask, signal) : undefined;
     let isPlaced = false;
     if (line instanceof Promise && recorder !== undefined) {
@@ -130,12 +123,12 @@ export function createWay(ports: Ports, lines: Lines): Way {
     // What was acknowledged while it waits is kept, however it ends.
     const place = line instanceof Promise ? await (isPlaced ? line.catch(() => undefined) : line) : line;
     try {
-      if (place?.hasWaited) seen = await look(ask, owner, session, claim, history);
+      if (place?.hasWaited) seen = await look(store, asking);
       const { found } = seen;
       const spot = place === undefined && seen.place.waits ? apart(seen.place) : seen.place;
 
       // 4 what the model sees
-      const context = await see(ask, claim, history, spot, found);
+      const context = await see(store, asking, { found, place: spot });
       const items = ask.compacts === true ? toSummaryItems(context, ask.itemsParam) : context;
       const remarks: Remark[] = [];
       let heading: Heading = { ...toHeading(spot, found, context.length), remarks };
@@ -147,7 +140,8 @@ export function createWay(ports: Ports, lines: Lines): Way {
       const { model } = ask;
       const settings = ask.compacts === true ? toSummarySettings(ask.settings) : ask.settings;
       let shown: readonly Item[] = items;
-      const whole = { items, own: ask.items, settings, mayShorten: mayShorten(ask, spot.remembers) };
+      const { itemsParam } = ask;
+      const whole = { items, own: ask.items, itemsParam, settings, mayShorten: isOursToShorten(ask, spot.remembers) };
       const reply = await open({
         id: key,
         trace: caller.trace,
@@ -166,7 +160,7 @@ export function createWay(ports: Ports, lines: Lines): Way {
       const { answer: heard, isLoose } = await hear(reply, key, listener, signal, isInterrupted, recorder);
       const known = remarks.filter(({ type }) => type !== "asked");
       const answer = known.length === 0 ? heard : { ...heard, remarks: known };
-      // What broke off moves no tip, so nobody has to wait for it; what was heard of it can still be named.
+      // What broke off moves no tip, so nobody has to wait for it; what was heard of it is found by its id.
       if (isLoose) place?.leave();
       const kept = isWorthKeeping(answer, isLoose) ? await keep(answer) : answer;
       const ended = isLoose ? answer : kept;
@@ -245,43 +239,10 @@ export function createWay(ports: Ports, lines: Lines): Way {
   }
 
   async function show(given: Ask, caller: Caller, key: string): Promise<Turn> {
-    const { owner } = caller;
-    const ask = await resolveReferences(store, owner, given);
-    const history = readHistory(ask.items, hash);
-    const claim = toClaim(ask, caller);
-    const { found, place } = await look(ask, owner, sessionOf(ask, caller), claim, history);
-    const items = await see(ask, claim, history, place, found);
-    return { id: key, model: ask.model, items, settings: ask.settings, stream: false };
-  }
-
-  async function see(ask: Ask, claim: Claim, history: History, place: Place, found: Found): Promise<Item[]> {
-    const path = place.remembers && place.parent !== undefined ? await store.path(place.parent) : noPath;
-    const asked = { items: ask.items, itemsParam: ask.itemsParam, isNamed: isNamed(claim) };
-    return toContext(asked, history, place, found, path);
-  }
-
-  interface Seen {
-    readonly found: Found;
-    readonly place: Place;
-  }
-
-  async function look(
-    ask: Ask,
-    owner: string,
-    session: string | undefined,
-    claim: Claim,
-    history: History,
-  ): Promise<Seen> {
-    if (claim.name === undefined) return { found: nothing, place: toPlace(claim, history, nothing) };
-    const finding = await store.find(toQuery(ask, owner, session, history));
-    const { match } = finding;
-    const found = {
-      ...finding,
-      match: match && { node: match.node, behind: history.shown[match.depth]?.behind ?? 0 },
-    };
-    if (claim.name === "turn" && found.named === undefined) throw unknownTurn(ask.previous ?? "");
-    if (claim.name === "conversation" && found.session === undefined) throw unknownConversation(ask.conversation ?? "");
-    return { found, place: toPlace(claim, history, found) };
+    const asking = await readAsking(store, given, caller, hash);
+    const items = await see(store, asking, await look(store, asking));
+    const { model, settings } = asking.ask;
+    return { id: key, model, items, settings, stream: false };
   }
 
   /** Undefined: it waits for nobody after all. Agents ask for a title beside their first message, in other instructions. */
@@ -336,33 +297,7 @@ export function createWay(ports: Ports, lines: Lines): Way {
     const before = place.remembers ? (place.parent?.digest ?? "") : (history.shown[0]?.digest ?? "");
     return markTurn(before, ask.items.slice(place.remembers ? place.from : history.fresh), answer.items, hash);
   }
-
-  function sessionOf(ask: Ask, { owner, hint }: Caller): string | undefined {
-    if (ask.previous !== undefined) return undefined;
-    return ask.conversation ?? (hint === undefined ? undefined : store.sessionOf(owner, hint));
-  }
 }
-
-const noPath: readonly Step[] = [];
-const nothing: Found = { session: undefined, named: undefined, wasAsked: false, match: undefined, makers: new Map() };
-
-function toClaim(ask: Ask, { hint, shows }: Caller): Claim {
-  if (ask.previous !== undefined) return { name: "turn", shows };
-  if (ask.conversation !== undefined) return { name: "conversation", shows };
-  return { name: hint === undefined ? undefined : "hint", shows };
-}
-
-const isNamed = ({ name }: Claim): boolean => name === "turn" || name === "conversation";
-
-/** The calls whose makers are wanted: to hang a turn below them, to give a running loop its reasoning, an output its call. */
-function wantedCalls({ outputs, running, orphans }: History): readonly string[] {
-  if (outputs.length === 0 && running.length === 0 && orphans.size === 0) return none;
-  const wanted = new Set([...outputs, ...running].map(({ callId }) => callId));
-  for (const orphan of orphans) if (orphan.type === "tool-output") wanted.add(orphan.callId);
-  return [...wanted];
-}
-
-const none: readonly string[] = [];
 
 /** A root of its own, which leaves the tip to the turn that runs. */
 const apart = (place: Place): Place => ({ ...place, parent: undefined, leads: false });
@@ -372,29 +307,7 @@ function instructionsOf({ items, settings }: Ask): string {
   return [settings.instructions ?? "", ...said].join("\n");
 }
 
-function unknownTurn(id: string): GatewayError {
-  return new GatewayError("previous_response_not_found", `Previous response with id '${id}' not found.`, {
-    param: "previous_response_id",
-  });
-}
-
-function unknownConversation(id: string): GatewayError {
-  return new GatewayError("not_found", `Conversation with id '${id}' not found.`, { param: "conversation" });
-}
-
 function notKept(cause: unknown): GatewayError {
   const message = "The answer could not be kept, so the turn did not happen. Send the request again.";
   return new GatewayError("store_unavailable", message, { retryAfterSeconds: 1, cause });
-}
-
-function toQuery(ask: Ask, owner: string, session: string | undefined, history: History): Query {
-  const isByHint = ask.previous === undefined && ask.conversation === undefined;
-  return {
-    owner,
-    session,
-    named: ask.previous === undefined ? undefined : keyOf(ask.previous),
-    shown: isByHint ? history.shown : [],
-    prefilled: isByHint ? history.prefilled : undefined,
-    calls: isByHint ? wantedCalls(history) : [],
-  };
 }

@@ -12,6 +12,8 @@ export interface Seen {
   readonly items: readonly Item[];
   /** The request's own items among them: the rest is remembered. */
   readonly own: readonly Item[];
+  /** The caller's name for them, in errors. */
+  readonly itemsParam: string;
   readonly settings: Settings;
   readonly mayShorten: boolean;
 }
@@ -20,18 +22,20 @@ export interface Seen {
 export function fitWindow(seen: Seen, tokens: number, count: CountText): readonly Item[] {
   const { items, settings, mayShorten } = seen;
   const fixed = fixedTexts(settings);
-  const room = mayShorten ? tokens - reserveOf(settings, tokens) : tokens;
+  const reserve = mayShorten ? reserveOf(settings, tokens) : 0;
   // A token has at least one byte: counting these is enough for most conversations.
-  if (countAll(items, fixed, bytesOf) <= room) return items;
+  if (countAll(items, fixed, bytesOf) <= tokens - reserve) return items;
   const costs = items.map((item) => tokensOf(item, count));
   const left = tokens - countAll([], fixed, count);
-  const isShort = costs.reduce((sum, cost) => sum + cost, tokens - left) <= room;
-  const fitting = isShort ? items : mayShorten ? shorten(seen, costs, left, tokens - room) : undefined;
-  if (fitting !== undefined) return fitting;
-  throw new GatewayError(
-    "context_length_exceeded",
-    `This conversation does not fit into the model's context window of ${tokens} tokens. ${mayShorten ? "Even its newest part is too long: send less" : "Send less of it; on /v1/responses 'truncation: \"auto\"' leaves out the middle of what the gateway remembers"}.`,
-  );
+  if (costs.reduce((sum, cost) => sum + cost, 0) <= left - reserve) return items;
+  return (mayShorten ? shorten(seen, costs, left, reserve) : undefined) ?? refuse(seen, tokens);
+}
+
+function refuse({ itemsParam, mayShorten }: Seen, tokens: number): never {
+  const tip = `Send less of it; on /v1/responses 'truncation: "auto"' leaves out the middle of what the gateway remembers.`;
+  const remedy = mayShorten ? "Even its newest part is too long: send less." : tip;
+  const message = `This conversation does not fit into the model's context window of ${tokens} tokens. ${remedy}`;
+  throw new GatewayError("context_length_exceeded", message, { param: itemsParam });
 }
 
 /** How many tokens a model reads of a turn. */
@@ -40,7 +44,7 @@ export function countTurn({ items, settings }: Pick<Turn, "items" | "settings">,
 }
 
 /** A conversation that a hint found never ends, so its window moves by itself; elsewhere the caller says so. */
-export function mayShorten({ truncation, previous, conversation }: Ask, remembers: boolean): boolean {
+export function isOursToShorten({ truncation, previous, conversation }: Ask, remembers: boolean): boolean {
   const isNamed = (previous ?? conversation) !== undefined;
   return remembers && (truncation ?? (isNamed ? "disabled" : "auto")) === "auto";
 }
@@ -49,7 +53,12 @@ export function mayShorten({ truncation, previous, conversation }: Ask, remember
  * What the caller sent stays, and instructions, the newest question and the newest step behind it. Then, as far as there
  * is room, come the newest summary, the first question (the task), and what is older, newest first.
  */
-function shorten({ items, own }: Seen, costs: readonly number[], tokens: number, reserve: number) {
+function shorten(
+  { items, own }: Seen,
+  costs: readonly number[],
+  tokens: number,
+  reserve: number,
+): readonly Item[] | undefined {
   const kept = new Set<number>();
   let left = tokens;
 
@@ -63,14 +72,14 @@ function shorten({ items, own }: Seen, costs: readonly number[], tokens: number,
     return true;
   }
 
+  const places = [...items.keys()];
+  const isSteering = (at: number): boolean => isInstruction(items[at] as Item);
   const sent = new Set(own);
+  const isSent = (at: number): boolean => sent.has(items[at] as Item) && !isSteering(at);
   const question = items.findLastIndex(isQuestion);
-  const parts = toParts(items, question);
-  const isSent = (at: number): boolean => at in items && sent.has(items[at] as Item);
-  const [newest = [], ...older] = parts.toReversed();
-  const mustStay = [newest, [question], ...older.filter((part) => part.some(isSent))].flat();
-  if (!keep([...new Set([...mustStay, ...items.keys().filter((at) => isInstruction(items[at] as Item))])]))
-    return undefined;
+  const [newest = [], ...older] = toParts(items, question).toReversed();
+  const staying = [newest, [question], places.filter(isSteering), ...older.filter((part) => part.some(isSent))];
+  if (!keep([...new Set(staying.flat())])) return undefined;
   left -= reserve;
   keep([items.findLastIndex(({ type }) => type === "compaction")]);
   keep([items.findIndex(isQuestion)]);

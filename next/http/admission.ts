@@ -20,13 +20,6 @@ export interface Terms {
   readonly cors: Cors;
 }
 
-export interface Admit {
-  /** What answers it: a route, or the answer itself. A caller without a token does not learn which routes there are. */
-  first(call: Call, terms: Terms): Route | Result;
-  /** The same caller later. */
-  again(call: Call, terms: Terms): Token;
-}
-
 /** Of routes that ask for no token. */
 export const nobody: Token = { owner: "", sha256: "", opens: new Set() };
 /** It lives until the end. */
@@ -37,13 +30,14 @@ export function createAdmission(
   now: () => number,
   connections: Connections,
   isDraining: () => boolean,
-): Admit {
+) {
   const findPlace = createFindPlace(routes);
   const guard = createGuard(now);
   const takeRequest = createTakeRequest(now);
 
   return {
-    first(call, { find, settings, cors }) {
+    /** What answers it: a route, or the answer itself. A caller without a token does not learn which routes there are. */
+    first(call: Call, { find, settings, cors }: Terms): Route | Result {
       const { request, response, path, record } = call;
       checkForm(request);
       const place = findPlace(path);
@@ -67,12 +61,13 @@ export function createAdmission(
       if (place !== undefined && place.path !== path) call.names = namesIn(place, path);
       return route;
     },
-    again({ request, record }, { find, settings }) {
+    /** The same caller later. */
+    again({ request, record }: Call, { find, settings }: Terms): Pick<Call, "token" | "settings"> {
       const token = guard.admit(request.headers, find, record.address);
       checkDoor(["responses"], token, settings.endpoints);
       if (isDraining()) throw draining();
       takeRequest(token, settings.limits.rate);
-      return token;
+      return { token, settings };
     },
   };
 }

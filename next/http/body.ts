@@ -61,7 +61,16 @@ function checkHead(headers: IncomingHttpHeaders, maxBodyBytes: number): void {
   if (Number(length ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
 }
 
-function readBytes({ request, signal, share }: Call, maxBodyBytes: number): Promise<Buffer> {
+async function readBytes(call: Call, maxBodyBytes: number): Promise<Buffer> {
+  const { request, share } = call;
+  // Most bodies are here by now.
+  if (!request.complete || request.readableLength > maxBodyBytes) return gatherBytes(call, maxBodyBytes);
+  const bytes: Buffer = request.read() ?? Buffer.alloc(0);
+  share.addBytes(bytes.length);
+  return bytes;
+}
+
+function gatherBytes({ request, signal, share }: Call, maxBodyBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const expected = Number(request.headers["content-length"] ?? maxBodyBytes);
     let gathered: Buffer = Buffer.alloc(0);

@@ -40,7 +40,6 @@ export interface CallRecord {
   /** What names the object that it is about, where that is not in its path. */
   objectId?: string | undefined;
   failure?: GatewayError | undefined;
-  bug?: unknown;
   /** As soon as it is known. */
   heading?: Heading | undefined;
   said?: Said | undefined;

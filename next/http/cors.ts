@@ -6,21 +6,10 @@ export type Cors = ReadonlySet<string>;
 
 export const createCors = (origins: readonly string[]): Cors => new Set(origins);
 
-const exposed = [
-  "x-request-id",
-  "retry-after",
-  "x-ratelimit-limit-requests",
-  "x-ratelimit-remaining-requests",
-  "x-ratelimit-reset-requests",
-  "x-portico-session",
-  "x-portico-history",
-  "x-portico-context",
-  "x-portico-replayed",
-  "x-portico-tried",
-  "x-portico-warning",
-  "x-portico-endpoints",
-  "x-portico-tokens",
-].join(", ");
+const exposed =
+  "x-request-id, retry-after, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, " +
+  "x-portico-session, x-portico-history, x-portico-context, x-portico-replayed, x-portico-tried, x-portico-warning, " +
+  "x-portico-endpoints, x-portico-tokens";
 
 /** Sets what a page may read. Returns the answer to a preflight. */
 export function answerCors(cors: Cors, { request, response }: Call, place: Place | undefined): Result | undefined {

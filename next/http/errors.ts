@@ -2,10 +2,8 @@
 import { STATUS_CODES, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { type ErrorCode, GatewayError, toWireError } from "../core/errors.ts";
-import type { Heading } from "../core/gateway.ts";
 import { hasBody } from "./body.ts";
 import type { Call, Result } from "./call.ts";
-import { toRemarkHeaders } from "./headers.ts";
 
 export function draining(): GatewayError {
   const message =
@@ -13,13 +11,12 @@ export function draining(): GatewayError {
   return new GatewayError("draining", message, { retryAfterSeconds: 5 });
 }
 
-export function toErrorResult(error: GatewayError, heading?: Heading): Result {
+export function toErrorResult(error: GatewayError): Result {
   const retryAfter = error.retryAfterSeconds ?? (error.status === 429 || error.status === 503 ? 1 : undefined);
   return {
     status: error.status,
     body: { error: toWireError(error) },
     headers: {
-      ...(heading !== undefined && toRemarkHeaders(heading.remarks)),
       ...(error.status === 401 && { "www-authenticate": "Bearer" }),
       ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
       ...(error.code === "draining" && { connection: "close" }),

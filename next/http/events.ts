@@ -9,7 +9,7 @@ import { toHeaders } from "./headers.ts";
 import { createNumbering, type NumberMessages } from "./numbering.ts";
 import type { Streams } from "./stream.ts";
 
-export interface Told {
+export interface Telling {
   readonly voice: Voice;
   readonly model: string;
   /** Its reader may resume: its messages are numbered, and sent behind that one. */
@@ -26,7 +26,7 @@ export interface EventParts {
 /** A failure before the first byte is thrown, to be a status; a later one is told as the turn's end. */
 export async function tellInEvents(
   call: Call,
-  { voice, model, numbering, isRecalled }: Told,
+  { voice, model, numbering, isRecalled }: Telling,
   { streams, now }: EventParts,
   tell: (listener: Listener) => Promise<unknown>,
 ): Promise<undefined> {

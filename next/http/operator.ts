@@ -3,7 +3,7 @@ import { GatewayError, toWireError } from "../core/errors.ts";
 import type { Erased, Operator, Pruned, SessionRecord, SessionSummary, TurnRecord } from "../core/store.ts";
 import { readPieces } from "./body.ts";
 import type { Call, Handler, Route } from "./call.ts";
-import { exclusive, hintNames, readHintOf, readLimit, readOutside, readQuery } from "./query.ts";
+import { exclusive, hintNames, readHintOf, readLimit, readQuery } from "./query.ts";
 import type { Streams } from "./stream.ts";
 
 export interface OperatorParts {
@@ -19,7 +19,7 @@ export function createOperatorRoutes({ store, streams, now, newKey, prune }: Ope
   const list: Handler = async ({ request }) => {
     const query = readQuery(request, [...hintNames, "after", "limit", "outside"]);
     const hint = readHintOf(query);
-    const isOutside = readOutside(query.outside);
+    const isOutside = query.outside === "true";
     if (isOutside && hint !== undefined) throw exclusive("outside", "hint");
     const wanted = { owner: query.owner, after: query.after, limit: readLimit(query.limit) };
     const found = isOutside ? store.listOutside(wanted) : store.listSessions({ ...wanted, hint });

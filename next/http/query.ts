@@ -46,12 +46,6 @@ export function readLimit(text = "50"): number {
   throw refuse("out_of_range", "limit", `Invalid 'limit': expected an integer from 1 to ${maxLimit}.`);
 }
 
-/** Whether it is about what is outside of sessions. */
-export function readOutside(text = "false"): boolean {
-  if (text === "true" || text === "false") return text === "true";
-  throw invalid("outside", "expected true or false");
-}
-
 export function exclusive(param: string, other: string): GatewayError {
   return refuse("mutually_exclusive", param, `'${param}' and '${other}' cannot be used together.`);
 }

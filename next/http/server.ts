@@ -1,31 +1,21 @@
-/** The front door: lets requests in, turns what their handlers return or throw into bytes, tells of each, and closes. */
-import { createServer as createNodeServer, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
-import type { Server, ServerResponse } from "node:http";
+/** The front door's server: takes requests in, turns what their handlers return or throw into bytes, and closes. */
+import { createServer as createNodeServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
-import { callerLeft, type GatewayError, toGatewayError } from "../core/errors.ts";
-import type { Trace } from "../core/turn.ts";
-import { type Admit, createAdmission, nobody, type Terms, toTerms } from "./admission.ts";
+import { type GatewayError, toGatewayError } from "../core/errors.ts";
+import { createAdmission, type Terms, toTerms } from "./admission.ts";
 import type { Call, Result, Route } from "./call.ts";
 import { watchConnections } from "./connections.ts";
 import { answerMalformed, answerTunnel, closeUnread, draining, toErrorResult } from "./errors.ts";
 import { createListener } from "./listener.ts";
-import { toPath } from "./router.ts";
+import { createRequests, type RequestParts, uncountedBytes } from "./requests.ts";
 import type { HttpSettings } from "./settings.ts";
-import { createShares, type Share } from "./shares.ts";
-import type { Streams } from "./stream.ts";
-import { type Told, toTold } from "./told.ts";
+import { createShares } from "./shares.ts";
 import { asksForWebSocket, serveUpgrades } from "./upgrade.ts";
 
-export interface ServerParts {
+export interface ServerParts extends RequestParts {
   readonly routes: readonly Route[];
-  readonly streams: Streams;
-  readonly now: () => number;
-  readonly newId: () => string;
-  /** Its place in its caller's trace. */
-  readonly begin: (headers: IncomingHttpHeaders) => Trace | undefined;
-  /** Told of each request, once, when it is over; and of what was no request. */
-  readonly ended: (told: Told) => void;
+  /** Told of what was no request. */
   readonly refused: (error: GatewayError, id: string, address: string | undefined) => void;
 }
 
@@ -34,10 +24,7 @@ export interface DoorServer {
   listen(): Promise<string>;
   /** For all requests from now on. Where it listens stays as it is. */
   change(settings: HttpSettings): void;
-  /**
-   * Lets in nobody new, and waits until what runs has ended. What still runs after that time is stopped: first the turns
-   * that outlive their callers, by `interrupt`.
-   */
+  /** Lets in nobody new, and waits for what runs; what still does after that time is stopped, beginning with `interrupt`. */
   close(drainMs: number, interrupt: () => Promise<void>): Promise<void>;
   /** Requests that have a turn's place. */
   running(): number;
@@ -53,14 +40,10 @@ const arrivingMs = 500;
 const stoppingMs = 1_000;
 
 export function createServer(settings: HttpSettings, parts: ServerParts): DoorServer {
-  const { routes, streams, now, newId, begin, ended } = parts;
-  let terms: Terms = toTerms(settings);
+  const { routes, now, newId, refused } = parts;
+  let terms = toTerms(settings);
   let isDraining = false;
-  const shares = createShares();
-  /** What stops each request that is not over. */
-  const stops = new Set<(reason: GatewayError) => void>();
-
-  const server: Server = createNodeServer(
+  const server = createNodeServer(
     {
       headersTimeout: 10_000,
       connectionsCheckingInterval: 1_000,
@@ -74,136 +57,56 @@ export function createServer(settings: HttpSettings, parts: ServerParts): DoorSe
     },
     serve,
   );
-  const connections = watchConnections(server, () => isDraining);
-  const listener = createListener(server, maxConnections);
-  const admit: Admit = createAdmission(routes, now, connections, () => isDraining);
+  refuseMalformed(server, newId, refused);
   serveUpgrades(server, serve);
   // Whoever reads the body says that it may come; any other expectation is ignored.
   for (const expectation of ["checkExpectation", "checkContinue"]) {
     server.on(expectation, (request, response) => server.emit("request", request, response));
   }
-  server.on("clientError", (error, socket) =>
-    refuse(socket as Socket, (id) => answerMalformed(error, socket as Socket, id)),
-  );
-  server.on("connect", ({ socket }) => refuse(socket, (id) => answerTunnel(socket, id)));
-
-  function refuse(socket: Socket, answer: (id: string) => GatewayError | undefined): void {
-    const id = newId();
-    const error = answer(id);
-    if (error !== undefined) parts.refused(error, id, socket.remoteAddress);
-  }
+  const listener = createListener(server, maxConnections);
+  const connections = watchConnections(server, () => isDraining);
+  const admit = createAdmission(routes, now, connections, () => isDraining);
+  const shares = createShares();
+  const requests = createRequests(parts, shares, (call) => admit.again(call, terms));
+  const together = createCohort();
 
   function serve(request: IncomingMessage, response: ServerResponse, head?: Buffer): void {
     const own = terms;
-    const { settings, addressOf } = own;
-    let control: AbortController | undefined;
-    let reason: GatewayError | undefined;
-    let share: Share | undefined;
-    let endedAt: number | undefined;
-    let isThrough = false;
-
-    const call: Call = {
-      id: newId(),
-      request,
-      response,
-      path: toPath(request.url ?? "/").path,
-      names: [],
-      settings,
-      token: nobody,
-      head,
-      get signal() {
-        control ??= new AbortController();
-        if (reason !== undefined) control.abort(reason);
-        return control.signal;
-      },
-      get share() {
-        return (share ??= shares.open(call.token, settings.limits.maxConcurrentTurns));
-      },
-      readmit() {
-        const { settings } = terms;
-        const token = admit.again(call, terms);
-        return { settings, token, share: shares.open(token, settings.limits.maxConcurrentTurns) };
-      },
-      record: {
-        startedAt: now(),
-        trace: begin(request.headers),
-        address: addressOf(request),
-        isStreamed: false,
-        isUpgraded: false,
-        isQuiet: false,
-      },
-    };
-    const { record } = call;
-
-    function stop(why: GatewayError): void {
-      reason ??= why;
-      control?.abort(reason);
-    }
-    function end(): void {
-      if (endedAt === undefined || !isThrough) return;
-      share?.release();
-      stops.delete(stop);
-      ended(toTold(call, endedAt));
-    }
-
-    stops.add(stop);
-    response.on("error", ignore);
-    response.once("close", () => {
-      endedAt = now();
-      if (!response.writableFinished && !record.isUpgraded) {
-        const left = callerLeft();
-        record.failure ??= left;
-        stop(left);
-      }
-      end();
-    });
-    void answer(call, own).finally(() => {
-      isThrough = true;
-      share?.leave();
-      const unread = response.closed ? 0 : response.writableLength;
-      if (unread > uncountedBytes(response)) call.share.addBytes(unread);
-      if (unread > 0 && !record.isStreamed) streams.watch(response);
-      end();
-    });
+    const { call, through } = requests.open(request, response, own, head);
+    void answer(call, own)
+      .catch((thrown: unknown) => fail(call, thrown))
+      .catch(() => response.destroy())
+      .finally(through);
   }
 
   async function answer(call: Call, own: Terms): Promise<void> {
-    const { response, record } = call;
-    try {
-      const route = admit.first(call, own);
-      const result = "handle" in route ? await route.handle(call) : route;
-      if (result !== undefined) send(call, result);
-      else record.isStreamed = true;
-    } catch (thrown) {
-      try {
-        fail(call, toGatewayError(thrown));
-      } catch (bug) {
-        record.failure = toGatewayError(bug);
-        response.destroy();
-      }
-    }
+    await together();
+    // Its caller may have left meanwhile.
+    if (call.response.destroyed) return;
+    const route = admit.first(call, own);
+    const result = "handle" in route ? await route.handle(call) : route;
+    if (result === undefined) call.record.isStreamed = true;
+    else send(call, result);
   }
 
-  function fail(call: Call, thrown: GatewayError): void {
+  function fail(call: Call, thrown: unknown): void {
     const { response, record } = call;
+    let error = toGatewayError(thrown);
     // The turn was interrupted, not this caller.
-    const error = thrown.code === "interrupted" && isDraining ? draining() : thrown;
-    if (response.headersSent || response.destroyed) {
-      record.failure ??= error;
-      return void response.destroy();
-    }
-    record.failure = error;
+    if (error.code === "interrupted" && isDraining) error = draining();
+    if (response.destroyed) record.failure ??= error;
+    else record.failure = error;
+    if (response.headersSent || response.destroyed) return void response.destroy();
     closeUnread(call);
-    send(call, toErrorResult(error, record.heading ?? record.said?.heading));
+    send(call, toErrorResult(error));
   }
 
-  function send(call: Call, { status = 200, body, headers }: Result): void {
-    const { id, request, response, record } = call;
+  function send({ id, request, response, record, share }: Call, { status = 200, body, headers }: Result): void {
     if (response.headersSent || response.destroyed) return;
     const sent = typeof body === "object" && !Buffer.isBuffer(body) ? JSON.stringify(body) : body;
     const length = sent === undefined ? 0 : Buffer.byteLength(sent);
     // What a turn has made is sent in any case.
-    if (request.method === "GET" && status < 400 && length > uncountedBytes(response)) call.share.checkBytes(length);
+    if (request.method === "GET" && status < 400 && length > uncountedBytes(response)) share.checkBytes(length);
     if (isDraining || !connections.isTrusted(request.socket)) response.setHeader("connection", "close");
     if (record.said !== undefined && record.said.isRepeated !== true) record.firstWordAt ??= now();
     response.writeHead(status, {
@@ -218,6 +121,16 @@ export function createServer(settings: HttpSettings, parts: ServerParts): DoorSe
     response.end(request.method === "HEAD" ? undefined : sent);
   }
 
+  async function stopLate(drainMs: number, interrupt: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    await wait(drainMs, undefined, { signal });
+    // Whoever follows a turn that outlives its caller is told its end first.
+    await Promise.race([interrupt(), wait(stoppingMs / 2, undefined, { signal })]);
+    requests.stopAll(draining());
+    await wait(stoppingMs, undefined, { signal });
+    server.closeAllConnections();
+    requests.cutAll();
+  }
+
   return {
     listen: () => listener.listen(settings),
     change(next) {
@@ -227,29 +140,40 @@ export function createServer(settings: HttpSettings, parts: ServerParts): DoorSe
       isDraining = true;
       const over = new AbortController();
       const cutting = setInterval(connections.cutSilent, arrivingMs);
-      const cut = cutLate(drainMs, interrupt, over.signal).catch(ignore);
+      const stopping = stopLate(drainMs, interrupt, over.signal).catch(() => {});
       await listener.close();
       clearInterval(cutting);
       over.abort();
-      await cut;
+      await stopping;
     },
     running: shares.entered,
     heldBytes: shares.bytes,
   };
-
-  async function cutLate(drainMs: number, interrupt: () => Promise<void>, signal: AbortSignal): Promise<void> {
-    await wait(drainMs, undefined, { signal });
-    // Whoever follows a turn that outlives its caller is told its end first.
-    await Promise.race([interrupt(), wait(stoppingMs / 2, undefined, { signal })]);
-    for (const stop of stops) stop(draining());
-    await wait(stoppingMs, undefined, { signal });
-    server.closeAllConnections();
-  }
 }
 
-function ignore(): void {}
+function refuseMalformed(server: Server, newId: () => string, refused: ServerParts["refused"]): void {
+  function refuse(socket: Socket, answer: (id: string) => GatewayError | undefined): void {
+    const id = newId();
+    const error = answer(id);
+    if (error !== undefined) refused(error, id, socket.remoteAddress);
+  }
+  server.on("clientError", (error, socket) =>
+    refuse(socket as Socket, (id) => answerMalformed(error, socket as Socket, id)),
+  );
+  server.on("connect", ({ socket }) => refuse(socket, (id) => answerTunnel(socket, id)));
+}
 
-/** The system takes so much of an answer at once, unless it waits for earlier ones on its connection. */
-function uncountedBytes({ socket }: ServerResponse): number {
-  return socket === null ? 1_024 : 64 * 1_024;
+/**
+ * What came in one tick takes each step side by side: a turn's code does not fit the processor's cache, and all but the
+ * first find it there.
+ */
+function createCohort(): () => Promise<void> {
+  let next: Promise<void> | undefined;
+  return () =>
+    (next ??= new Promise((resolve) => {
+      setImmediate(() => {
+        next = undefined;
+        resolve();
+      });
+    }));
 }

@@ -4,7 +4,7 @@ import type { Token } from "./settings.ts";
 
 /** What one request takes. */
 export interface Share {
-  /** Throws if it cannot have a turn's place now. `follows`: it may only join a turn, which has a place of its own. */
+  /** Throws if it cannot have a turn's place now. `follows`: it may only join a turn, which has one of its owner's. */
   check(follows: boolean): void;
   /** Takes that place. */
   enter(follows: boolean): void;
@@ -23,9 +23,10 @@ export interface Share {
 /** Bodies, and answers that nobody has read. */
 const maxBytes = 512 * 1024 * 1024;
 
+export type Shares = ReturnType<typeof createShares>;
+
 export function createShares() {
   const turns = new Map<string, number>();
-  const followers = new Map<string, number>();
   const held = new Map<string, number>();
   let entered = 0;
   let allBytes = 0;
@@ -36,25 +37,21 @@ export function createShares() {
     let holders = 0;
     let leave: (() => void) | undefined;
 
-    function checkOwn(places: ReadonlyMap<string, number>): void {
-      if ((places.get(owner) ?? 0) >= most) throw tooManyOwn(most);
+    function checkOwn(): void {
+      if ((turns.get(owner) ?? 0) >= most) throw tooManyOwn(most);
     }
     function check(follows: boolean): void {
       if (entered >= maxTurns) throw tooMany(maxTurns);
-      checkOwn(follows ? followers : turns);
+      if (!follows) checkOwn();
     }
     function hold(): () => void {
-      if (holders === 0) checkOwn(turns);
+      if (holders === 0) checkOwn();
       if (holders === 0) add(turns, owner, 1);
       holders += 1;
       return () => {
         holders -= 1;
         if (holders === 0) add(turns, owner, -1);
       };
-    }
-    function follow(): () => void {
-      add(followers, owner, 1);
-      return () => add(followers, owner, -1);
     }
     function addBytes(more: number): void {
       bytes += more;
@@ -66,7 +63,7 @@ export function createShares() {
       check,
       enter(follows) {
         check(follows);
-        leave = follows ? follow() : hold();
+        leave = follows ? () => {} : hold();
         entered += 1;
       },
       hold,

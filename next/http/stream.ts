@@ -15,11 +15,6 @@ export interface Streams {
   close(): void;
 }
 
-export interface Beat {
-  readonly heartbeatMs: number;
-  readonly stalledMs: number;
-}
-
 const heartbeat = ": heartbeat\n\n";
 /** A slow reader may leave this much unread before the adapter is paused. */
 const maxUnsentBytes = 1024 * 1024;
@@ -36,7 +31,7 @@ interface Watched {
   sentBytes: number;
 }
 
-export function createStreams(beat: () => Beat): Streams {
+export function createStreams(beat: () => { readonly heartbeatMs: number; readonly stalledMs: number }): Streams {
   const all = new Set<Watched>();
   let at = performance.now();
   let timer: NodeJS.Timeout | undefined;

@@ -10,8 +10,11 @@ import { callIdOf, toDeltas, toWire, wordsOf } from "./script.ts";
 /** A gateway to play to. */
 export interface Stage {
   readonly address: string;
-  /** Lets the model answer the next request so; tells, once it was asked, what it saw. */
-  rehearse(answer: readonly string[], fate: Fate, isLate?: boolean): () => readonly string[] | undefined;
+  /**
+   * Lets the model answer the next request so; tells, once it was asked, what it saw. `moment`, of a crash: 0 before the
+   * model answers, 1 with its answer, 2 when the caller has it.
+   */
+  rehearse(answer: readonly string[], fate: Fate, moment?: number): () => readonly string[] | undefined;
   /** Resolves when a caller who left is noticed. */
   aborted(): Promise<void>;
   restart(): Promise<void>;
@@ -85,7 +88,8 @@ export async function checkHistory(
     const verdict = judge(session, sending.lines);
     log.push(`${client.user} sends ${JSON.stringify(sending.lines)}: ${verdict.told}, ${step.fate}`);
     try {
-      const seen = stage.rehearse(answer, step.fate, step.isLoose);
+      // Killed before the model answers, as it does, or when the caller has the answer.
+      const seen = stage.rehearse(answer, step.fate, step.choice % 3);
       const outcome = await send(stage, client.user, sending.lines, step);
       if (verdict.seen === undefined) {
         assert.deepEqual([outcome.code, seen()], ["tool_call_mismatch", undefined]);

@@ -19,7 +19,7 @@ export async function openKillableStage(scope: TestContext): Promise<Stage> {
 
   async function restart(): Promise<void> {
     await killing;
-    await program.stop();
+    await program.stop("SIGKILL");
     program = start();
     address = await program.address();
   }
@@ -28,7 +28,7 @@ export async function openKillableStage(scope: TestContext): Promise<Stage> {
     get address() {
       return address;
     },
-    rehearse(answer, fate, isLate = false) {
+    rehearse(answer, fate, moment = 2) {
       const before = server.received.length;
       asked = gate();
       const kill = () => (killing = program.stop("SIGKILL"));
@@ -39,9 +39,9 @@ export async function openKillableStage(scope: TestContext): Promise<Stage> {
         if (fate === "fails after")
           return void response.writeHead(200, { "content-type": "text/event-stream" }).end(half);
         if (fate === "leaves") return void response.writeHead(200, { "content-type": "text/event-stream" }).write(half);
-        if (fate === "crash" && !isLate) return void kill();
+        if (fate === "crash" && moment === 0) return void kill();
         const told = act(received, response);
-        if (fate === "crash") response.on("finish", kill);
+        if (fate === "crash" && moment === 1) response.on("finish", kill);
         return told;
       };
       server.script = script;

@@ -7,9 +7,18 @@ export interface Memory {
   knows(ask: Ask): boolean;
   /** That request, with what is remembered in front of it. */
   complete(ask: Ask): Ask;
-  /** Remembers a completed request and its answer, under this key; `bytes`: how long they are. */
-  keep(key: string, ask: Ask, answer: readonly Item[], bytes: number): void;
+  /** Remembers a completed request and its answer, under this key. */
+  keep(key: string, exchange: Exchange): void;
   forget(): void;
+}
+
+interface Exchange {
+  readonly ask: Ask;
+  readonly answer: readonly Item[];
+  /** Of what is new in both. */
+  readonly bytes: number;
+  /** It continues what was remembered. */
+  readonly continues: boolean;
 }
 
 interface Remembered extends Pick<Ask, "previous" | "conversation" | "items"> {
@@ -29,14 +38,14 @@ export function createMemory(maxBytes: number): Memory {
       const { previous, conversation, items } = last;
       return { ...ask, previous, conversation, items: [...items, ...ask.items] };
     },
-    keep(key, { previous, conversation, items }, answer, bytes) {
-      const known = last !== undefined && items.length > 0 && items[0] === last.items[0] ? last.bytes : 0;
-      last = { id: `resp_${key}`, previous, conversation, items: [...items, ...answer], bytes: known + bytes };
+    keep(key, { ask: { previous, conversation, items }, answer, bytes: added, continues }) {
+      const bytes = added + (continues && last !== undefined ? last.bytes : 0);
+      last = { id: `resp_${key}`, previous, conversation, items: [...items, ...answer], bytes };
       const at = answer.findLastIndex(({ type }) => type === "compaction");
       // It stands for all that was said before it.
       if (at >= 0)
         last = { ...last, previous: undefined, items: [...items.filter(isInstruction), ...answer.slice(at)] };
-      if (last.bytes > maxBytes) last = undefined;
+      if (bytes > maxBytes) last = undefined;
     },
     forget() {
       last = undefined;

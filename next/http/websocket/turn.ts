@@ -85,13 +85,13 @@ export async function answerFrame(text: string, turn: SocketTurn, { call, writer
       record.failure = answer.error;
       if (answer.error !== undefined) return;
       const bytes = text.length + JSON.stringify(answer.items).length;
-      if (ask.keep === "no") memory.keep(heading.key, ask, answer.items, bytes);
+      if (ask.keep === "no") memory.keep(heading.key, { ask, answer: answer.items, bytes, continues: isLocal });
       else memory.forget();
     } else {
       const key = newKey();
       const told = { session: undefined, told: "stateless", contextItems: 0, leftOutItems: 0, remarks: [] } as const;
       begin({ key, createdAt: now(), model: ask.model, ...told });
-      memory.keep(key, ask, [], text.length);
+      memory.keep(key, { ask, answer: [], bytes: text.length, continues: isLocal });
       await tell([{ type: "turn-start" }, { type: "turn-end", answer: nothing(now()) }]);
     }
   } catch (thrown) {
