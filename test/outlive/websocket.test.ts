@@ -37,7 +37,7 @@ const lost = "previous_response_not_found";
 
 /** Ids and times differ from one request to the next. */
 function normalised(text: string): string {
-  return text.replaceAll(/[0-9a-f]{40,}/g, "ID").replaceAll(/"(created|completed)_at":\d+/g, '"$1_at":0');
+  return text.replaceAll(/[0-9a-f]{20,}/g, "ID").replaceAll(/"(created|completed)_at":\d+/g, '"$1_at":0');
 }
 
 test("the frames of a response are the events of its stream, and the model sees the same", async (context) => {
