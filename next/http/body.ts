@@ -123,7 +123,8 @@ function gatherBytes({ request, signal, share }: Call, maxBodyBytes: number): Pr
 /** A body as it comes: it may be of any length, as long as it moves. */
 export function readPieces({ request, response }: Call): AsyncIterable<Uint8Array> {
   sendContinue(request, response);
-  request.socket.setTimeout(lookMs * maxQuietLooks, () => request.destroy(tooSlow()));
+  request.socket.setTimeout(lookMs * maxQuietLooks);
+  request.once("end", () => request.socket.setTimeout(0));
   // Whoever refuses it still needs the connection.
   return request.iterator({ destroyOnReturn: false });
 }

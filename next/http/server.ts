@@ -83,10 +83,13 @@ export function createServer(settings: HttpSettings, parts: ServerParts): DoorSe
     await together();
     // Its caller may have left meanwhile.
     if (call.response.destroyed) return;
+    const { record } = call;
     const route = admit.first(call, own);
     const result = "handle" in route ? await route.handle(call) : route;
-    if (result === undefined) call.record.isStreamed = true;
-    else send(call, result);
+    record.isStreamed = result === undefined;
+    if (result === undefined) return;
+    if (record.said !== undefined && record.said.isRepeated !== true) record.firstWordAt = now();
+    send(call, result);
   }
 
   function fail(call: Call, thrown: unknown): void {
@@ -101,14 +104,14 @@ export function createServer(settings: HttpSettings, parts: ServerParts): DoorSe
     send(call, toErrorResult(error));
   }
 
-  function send({ id, request, response, record, share }: Call, { status = 200, body, headers }: Result): void {
+  function send(call: Call, { status = 200, body, headers }: Result): void {
+    const { id, request, response } = call;
     if (response.headersSent || response.destroyed) return;
     const sent = typeof body === "object" && !Buffer.isBuffer(body) ? JSON.stringify(body) : body;
     const length = sent === undefined ? 0 : Buffer.byteLength(sent);
     // What a turn has made is sent in any case.
-    if (request.method === "GET" && status < 400 && length > uncountedBytes(response)) share.checkBytes(length);
+    if (request.method === "GET" && status < 400 && length > uncountedBytes(response)) call.share.checkBytes(length);
     if (isDraining || !connections.isTrusted(request.socket)) response.setHeader("connection", "close");
-    if (record.said !== undefined && record.said.isRepeated !== true) record.firstWordAt ??= now();
     response.writeHead(status, {
       ...(sent !== undefined && { "content-type": "application/json; charset=utf-8" }),
       // Without a length some browsers wait for a body.

@@ -25,10 +25,10 @@ interface Watched {
   readonly response: ServerResponse;
   /** Absent: nothing is sent to keep it alive. */
   readonly open: (() => void) | undefined;
-  /** When something was last written, and when the caller last took a byte, as of the beat before. */
+  /** When something was last written, as of the beat before. */
   written: number;
-  moved: number;
-  sentBytes: number;
+  /** Its reader is behind, and must go on in time. */
+  isTimed: boolean;
 }
 
 export function createStreams(beat: () => { readonly heartbeatMs: number; readonly stalledMs: number }): Streams {
@@ -42,18 +42,16 @@ export function createStreams(beat: () => { readonly heartbeatMs: number; readon
     at = performance.now();
     for (const watched of all) {
       const { response, open } = watched;
-      const { socket } = response;
-      const sentBytes = socket?.bytesWritten ?? 0;
-      const isWaiting = response.writableLength > 0;
-      // An answer that waits for earlier ones on its connection is not read yet.
-      if (!isWaiting || socket === null || sentBytes !== watched.sentBytes) watched.moved = at;
-      watched.sentBytes = sentBytes;
-      if (at - watched.moved >= stalledMs) response.destroy();
-      else if (open !== undefined && !isWaiting && !response.writableEnded && at - watched.written >= heartbeatMs) {
-        open();
-        response.write(heartbeat);
-        watched.written = at;
+      const isBehind = response.writableLength > 0;
+      // Only the socket knows how much of a long write is taken; behind another answer on its connection there is none.
+      if (isBehind !== watched.isTimed && response.socket !== null) {
+        response.socket.setTimeout(isBehind ? stalledMs : 0);
+        watched.isTimed = isBehind;
       }
+      if (open === undefined || isBehind || response.writableEnded || at - watched.written < heartbeatMs) continue;
+      open();
+      response.write(heartbeat);
+      watched.written = at;
     }
     schedule();
   }
@@ -65,7 +63,7 @@ export function createStreams(beat: () => { readonly heartbeatMs: number; readon
 
   function add(response: ServerResponse, open: Watched["open"]): Watched {
     if (timer === undefined) at = performance.now();
-    const watched = { response, open, written: at, moved: at, sentBytes: response.socket?.bytesWritten ?? 0 };
+    const watched = { response, open, written: at, isTimed: false };
     all.add(watched);
     response.once("close", () => all.delete(watched));
     schedule();

@@ -1,11 +1,13 @@
 /** What is told of a request, once, when it is over. */
 import type { Call } from "./call.ts";
 
+type Tellable = Pick<Call, "id" | "request" | "response" | "path" | "names" | "record">;
+
 export type Told = ReturnType<typeof toTold>;
 
 const switchingProtocols = 101;
 
-export function toTold({ id, request, response, path, names, record }: Call, endedAt: number) {
+export function toTold({ id, request, response, path, names, record }: Tellable, endedAt: number) {
   const { failure, said, firstWordAt, startedAt, heading = said?.heading } = record;
   const { "x-client-request-id": clientId } = request.headers;
   const isSent = response.writableFinished || failure === undefined;
