@@ -1,11 +1,10 @@
-/** Runs the house that PORTICO_HOUSE names in a checkout, or `dist/` in the published package, and lets it start quickly. */
+/** Runs `src/` in a checkout, or `dist/` in the published package, and lets it start quickly. */
 import { hash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from "node:fs";
 import { enableCompileCache, registerHooks } from "node:module";
 import { join } from "node:path";
 
-const usual = new URL("../src/cli/main.ts", import.meta.url);
-const source = new URL(`../../${process.env.PORTICO_HOUSE || "src"}/cli/main.ts`, usual);
+const source = new URL("../src/cli/main.ts", import.meta.url);
 const program = existsSync(source) ? source : new URL("../dist/cli/main.js", import.meta.url);
 /** How many installations have compiled code in the cache. */
 const maxInstallations = 4;

@@ -1,23 +1,22 @@
-/** Creates ids that nobody can guess and that sort by time. */
-import { randomBytes } from "node:crypto";
+/** Keys of turns and requests: they sort by time, none comes twice, and none can be guessed. */
+import { randomFillSync } from "node:crypto";
 
-const randomDigits = 36;
-const namesPerDraw = 256;
+/** Keys count from here, so that moment and count together are exact as a number for decades. */
+const epoch = Date.UTC(2024, 0, 1);
+const perMs = 4096;
+const randomBytes = 6;
 
-/**
- * `prefix_` and 48 hexadecimal digits: 12 for the time in milliseconds, 36 random. Ids that grow with time keep a
- * store's indexes compact, and random bytes are drawn for many ids at once: one draw costs more than a hundred ids.
- */
-export function createIds(now: () => Date): (prefix: string) => string {
-  let pool = "";
-  let at = 0;
-  return (prefix) => {
-    if (at >= pool.length) {
-      pool = randomBytes((randomDigits / 2) * namesPerDraw).toString("hex");
-      at = 0;
+/** 13 digits of moment and count, then 12 of chance, all hexadecimal. */
+export function createKeys(now: () => number): () => string {
+  const pool = Buffer.alloc(randomBytes * 256);
+  let used = pool.length;
+  let last = 0;
+  return () => {
+    if (used === pool.length) {
+      randomFillSync(pool);
+      used = 0;
     }
-    const start = at;
-    at += randomDigits;
-    return `${prefix}_${now().getTime().toString(16).padStart(12, "0")}${pool.slice(start, at)}`;
+    last = Math.max(last + 1, (now() - epoch) * perMs);
+    return last.toString(16).padStart(13, "0") + pool.toString("hex", used, (used += randomBytes));
   };
 }

@@ -8,11 +8,11 @@ import {
   pathOf,
   readString,
   requireObject,
-  requireShortName,
+  requireName,
   requireString,
   toFields,
   wrongType,
-} from "./protocols/fields.ts";
+} from "./wires/fields.ts";
 
 export interface Message {
   /** Text, or parts with images and files. */
@@ -36,7 +36,7 @@ export function readMessage(message: unknown): Message {
     content: readContent(fields),
     session: readString(fields, "session"),
     owner: readString(fields, "owner"),
-    model: readString(fields, "model") === undefined ? undefined : requireShortName(fields, "model"),
+    model: readString(fields, "model") === undefined ? undefined : requireName(fields, "model"),
     instructions: readString(fields, "instructions"),
     signal: readSignal(fields),
   };

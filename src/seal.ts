@@ -1,39 +1,50 @@
 /** Encrypts texts that callers carry for the gateway: only it can read or change them, and only for their owner. */
 import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
-import type { SealOf } from "./protocols/responses/seal.ts";
+import type { Seal } from "./wires/wire.ts";
 
 /** Marks our seals and their format; the key's name follows. */
 const mark = "portico2.";
-/** Marks what was sealed before seals had owners. */
-const retired = "portico1.";
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/**
- * The same text of the same owner always gets the same seal, so that a repeated answer has the same bytes. `others` are
- * the secrets of texts sealed elsewhere.
- */
-export function createSeal(secret: Uint8Array, others: readonly Uint8Array[] = []): SealOf {
-  const own = toKeys(secret);
-  const known = new Map([...others.map(toKeys), own].map((keys) => [keys.prefix, keys]));
-  const findKeys = (sealed: string) => known.get(sealed.slice(0, own.prefix.length));
+/** The same text of the same owner always gets the same seal, so that a repeated answer has the same bytes. */
+export function createSeal(secrets: () => readonly Uint8Array[]): (owner: string) => Seal {
+  let known = new Map<string, Keys>();
+  let read: readonly Uint8Array[] = [];
+  let own: Keys | undefined;
+
+  /** The first of them seals; the list changes when an archive brings others. */
+  function keys(): Keys {
+    const current = secrets();
+    if (own === undefined || current !== read) {
+      read = current;
+      known = new Map(current.map(toKeys).map((each) => [each.prefix, each]));
+      own = known.values().next().value;
+    }
+    if (own === undefined) throw new Error("There is no key to seal with.");
+    return own;
+  }
+  function findKeys(sealed: string): Keys | undefined {
+    const { prefix } = keys();
+    return known.get(sealed.slice(0, prefix.length));
+  }
+
   return (owner) => ({
     seal(text) {
-      const { cipherKey, nonceKey, prefix } = own;
+      const { cipherKey, nonceKey, prefix } = keys();
       // A nonce derived from the owner and the text is used for no others, which is all that the cipher requires.
       const nonce = derive(nonceKey, `${owner.length} ${owner}${text}`).subarray(0, nonceBytes);
       const cipher = createCipheriv("aes-256-gcm", cipherKey, nonce).setAAD(Buffer.from(owner));
       const sealed = Buffer.concat([nonce, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]);
       return prefix + sealed.toString("base64url");
     },
-    isOurs: (sealed) => findKeys(sealed) !== undefined || sealed.startsWith(retired),
-    mayOpenLater: (sealed) => sealed.startsWith(mark) && findKeys(sealed) === undefined,
+    isOurs: (sealed) => findKeys(sealed) !== undefined,
     open(sealed) {
-      const keys = findKeys(sealed);
-      if (keys === undefined) return undefined;
-      const bytes = Buffer.from(sealed.slice(keys.prefix.length), "base64url");
+      const found = findKeys(sealed);
+      if (found === undefined) return undefined;
+      const bytes = Buffer.from(sealed.slice(found.prefix.length), "base64url");
       if (bytes.length < nonceBytes + tagBytes) return undefined;
-      const cipher = createDecipheriv("aes-256-gcm", keys.cipherKey, bytes.subarray(0, nonceBytes));
+      const cipher = createDecipheriv("aes-256-gcm", found.cipherKey, bytes.subarray(0, nonceBytes));
       cipher.setAAD(Buffer.from(owner)).setAuthTag(bytes.subarray(-tagBytes));
       try {
         return cipher.update(bytes.subarray(nonceBytes, -tagBytes), undefined, "utf8") + cipher.final("utf8");

@@ -1,39 +1,24 @@
 /** Estimates, in bounded time, how many tokens a text has, by the vocabulary of OpenAI's newer models (o200k_base). */
 import { hash } from "node:crypto";
-import { makeOnce } from "./core/lazy.ts";
+import { createRequire } from "node:module";
+import type * as O200k from "gpt-tokenizer/encoding/o200k_base";
 
-type CountTokens = (text: string) => number;
+type CountText = (text: string) => number;
 
-/** Loads the vocabulary on first use, which takes a fifth of a second; from then on, counting is synchronous. */
-export function createTokenCounter(): () => Promise<CountTokens> {
-  const counting = makeOnce(load);
-  return async () => withinBudget(await counting());
+/** Loads the vocabulary on first use, which takes a fifth of a second. */
+export function createTokenCounter(): CountText {
+  let count: CountText | undefined;
+  return (text) => (count ??= load())(text);
 }
 
-/** How many characters are counted for one request; beyond that, tokens are extrapolated from the length. */
-const maxCountedPerRequest = 262_144;
-
-function withinBudget(count: CountTokens): CountTokens {
-  let characters = 0;
-  let tokens = 0;
-  return (text) => {
-    if (characters > maxCountedPerRequest) return Math.ceil(text.length * (tokens / characters));
-    const counted = count(text);
-    // Of a longer text, only samples were counted.
-    characters += Math.min(text.length, maxCountedLength);
-    tokens += text.length <= maxCountedLength ? counted : counted * (maxCountedLength / text.length);
-    return counted;
-  };
-}
-
-async function load(): Promise<CountTokens> {
-  const { countTokens, setMergeCacheSize } = await import("gpt-tokenizer/encoding/o200k_base");
+function load(): CountText {
+  const require = createRequire(import.meta.url);
+  const library = require("gpt-tokenizer/encoding/o200k_base") as typeof O200k;
   // The library would cache pieces, each of which keeps its whole text in memory. We cache whole texts by digest.
-  setMergeCacheSize(0);
+  library.setMergeCacheSize(0);
   // What looks like a control token is only text here; by default the library would throw.
   const asText = { disallowedSpecial: new Set<string>() };
-  const count = remember((text) => countSlices(text, (slice) => countTokens(slice, asText)));
-  return (text) => countText(text, count);
+  return remember((text) => countSamples(text, (slice) => library.countTokens(slice, asText)));
 }
 
 /** A longer text is estimated from evenly spread samples, because other requests wait while one is counted. */
@@ -41,13 +26,13 @@ const maxCountedLength = 65_536;
 const sampleCount = 32;
 const sampleLength = maxCountedLength / sampleCount;
 
-function countText(text: string, count: CountTokens): number {
-  if (text.length <= maxCountedLength) return count(text);
+function countSamples(text: string, count: CountText): number {
+  if (text.length <= maxCountedLength) return countSlices(text, count);
   const step = (text.length - sampleLength) / (sampleCount - 1);
   let tokens = 0;
   for (let number = 0; number < sampleCount; number++) {
     const start = Math.round(number * step);
-    tokens += count(text.slice(start, start + sampleLength));
+    tokens += countSlices(text.slice(start, start + sampleLength), count);
   }
   return Math.round((tokens / maxCountedLength) * text.length);
 }
@@ -58,7 +43,7 @@ function countText(text: string, count: CountTokens): number {
  */
 const maxSliceLength = 256;
 
-function countSlices(text: string, count: CountTokens): number {
+function countSlices(text: string, count: CountText): number {
   let tokens = 0;
   for (let start = 0; start < text.length;) {
     const slice = text.slice(start, start + maxSliceLength);
@@ -83,7 +68,7 @@ const minRememberedLength = 32;
 const maxRememberedTexts = 50_000;
 
 /** A conversation is counted again with every turn, and all but its end has been counted before. */
-function remember(count: CountTokens): CountTokens {
+function remember(count: CountText): CountText {
   let recent = new Map<string, number>();
   let older = new Map<string, number>();
   return (text) => {

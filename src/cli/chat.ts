@@ -1,242 +1,111 @@
-/** `portico chat`: a conversation at the terminal, in the sessions that every client shares. */
+/** `portico chat`: a conversation at the terminal, in the sessions of the running gateway. */
 import { readFileSync } from "node:fs";
+import { createInterface, type Interface } from "node:readline";
 import { text } from "node:stream/consumers";
-import { toHint, toNaming } from "../channel.ts";
-import { type Config, hasListener, type Hint } from "../config/config.ts";
-import { isToken } from "../config/headers.ts";
-import type { Loaded } from "../config/load.ts";
-import { findToken } from "../config/token.ts";
-import { codeOf, GatewayError, messageOf } from "../core/errors.ts";
-import { toDigest } from "../http/auth.ts";
-import { findModel } from "../model.ts";
-import { unnamedOwner } from "../parts.ts";
-import type { ChatBackend } from "./chat/backend.ts";
-import { readEarlier } from "./chat/earlier.ts";
-import { pasteMarks } from "./chat/messages.ts";
-import { type Arguments, type Command, CommandError, UsageError } from "./command.ts";
-import { explainFailure } from "./failure.ts";
-import { toPlain } from "./sessions/text.ts";
-import { configOption, readSettings } from "./settings.ts";
+import { isToken } from "../config/judges.ts";
+import { type Command, CommandError, UsageError } from "./command.ts";
+import { findGateway, toAddress } from "./gateway.ts";
+import { complain, toPlain } from "./output.ts";
+import { configOption, readSettings, type Settings } from "./settings.ts";
 import { exitCodes } from "./signals.ts";
-import { type Terminal, toPath } from "./terminal.ts";
+import { createTalk, type Talk } from "./talk.ts";
 
 const usualSession = "terminal";
 
 export const chat: Command = {
-  summary: "Talk to the gateway, in a session that other clients can share.",
+  summary: "Talk to the running gateway, in a session that clients share.",
   usage: "chat [MESSAGE] [--session NAME] [--model NAME] [--url URL] [--token-file FILE] [--config FILE]",
   maxPositionals: 1,
   options: {
     session: { value: "NAME", summary: `The session to continue. Default: ${usualSession}.` },
-    model: {
-      value: "NAME",
-      summary:
-        "The model to ask. Default: the one that the configuration names, else the first that the gateway lists.",
+    model: { value: "NAME", summary: "The model to ask. Default: the configured one, else the first that is listed." },
+    url: {
+      value: "URL",
+      summary: "The gateway, e.g. http://127.0.0.1:8600 or unix:/path. Default: the configured one.",
     },
-    url: { value: "URL", summary: "The gateway to talk to, e.g. http://127.0.0.1:8600 or unix:/path." },
     "token-file": { value: "FILE", summary: "A file with the token to send. Default: the configured token." },
     ...configOption,
   },
   notes: [
-    "Talks to the gateway at the configured address, if it has the configured store. If none answers there, or both endpoints are off, it opens the gateway in this process, without a listener, for as long as the conversation lasts.",
     "NAME is what other clients send as X-Session-Id: they continue the same conversation, and this continues theirs.",
-    "",
-    "Enter sends a message; what is pasted is one, and Alt-Enter begins another line of it. `/new` begins another conversation, `/exit` or Ctrl-D quits, Ctrl-C stops an answer or clears what was typed, `/help` lists these. Other lines that begin with `/` and a word are not sent; begin them with a blank.",
-    'With MESSAGE it answers only that, followed by all of the piped input, if any: `portico chat "Explain this." < notes.txt`. Without, piped input is answered line by line. Exits with 1 if an answer failed, or a line was not sent.',
+    "Enter sends a line; `/new` begins another conversation, `/exit` or Ctrl-D quits, Ctrl-C stops an answer.",
+    'With MESSAGE it answers only that, followed by all of the piped input, if any: `portico chat "Explain this." < notes.txt`. Without, piped input is answered line by line. Exits with 1 if an answer failed.',
   ],
-  async run({ options, positionals }, terminal) {
-    const session = readSession(options["session"] ?? usualSession);
-    const loaded = await readSettings(options, terminal);
-    const message = await readMessage(positionals[0], terminal, loaded.config.http.limits.maxBodyBytes);
-    const naming = toNaming(loaded.config.sessions.hints);
-    const isTerminal = terminal.output.isTTY === true;
-    const isInteractive = message === undefined && terminal.isInteractive && isTerminal;
-    const { hint } = toHint(naming, session);
-    const remind = async (owner: string): Promise<string | undefined> =>
-      isInteractive && hint !== undefined ? readEarlier(loaded.config.sessions.store, owner, hint) : undefined;
-    const { backend, where, alwaysResends, earlier } = await openBackend(options, loaded, naming, remind, terminal);
-    try {
-      const model = await chooseModel(backend, options, loaded);
-      const { askOnce, converse } = await import("./chat/converse.ts");
-      const stopped = new AbortController();
-      let code = 0;
-      terminal.onSignal((signal) => {
-        code = exitCodes[signal];
-        stopped.abort();
-      });
-      const isSimple = terminal.env["TERM"] === "dumb";
-      if (isInteractive && !isSimple) markPastes(terminal);
-      const commands = message === undefined ? " /new begins another, /exit quits." : "";
-      terminal.complain(`Session ${session}, ${where}, model ${toPlain(model)}.${commands}`);
-      if (earlier !== undefined && !alwaysResends) terminal.complain(earlier);
-      const conversation = {
-        input: terminal.input,
-        output: terminal.output,
-        isInteractive,
-        isSimple,
-        complain: (line: string) => terminal.complain(line),
-        session,
-        model,
-        // If no hint names the session, or if resending is expected.
-        showsHistory: naming === undefined || alwaysResends,
-        showsWaiting: isTerminal && !isSimple,
-        stopped: stopped.signal,
-      };
-      const failures = await (message === undefined
-        ? converse(backend, conversation)
-        : askOnce(backend, conversation, message));
-      return code === 0 && failures > 0 && !isInteractive ? 1 : code;
-    } finally {
-      await backend.close();
-    }
+  async run({ options, positionals }) {
+    const { session = usualSession } = options;
+    const message = positionals[0] === undefined ? undefined : await readMessage(positionals[0]);
+    const settings = await readSettings(options);
+    const address = await findAddress(options.url, settings);
+    const token = readToken(options["token-file"], settings);
+    if (token === undefined) throw new CommandError(`There is no token here to send to ${address}: see --token-file.`);
+    const { hints, showsHistory, endpoints } = settings.config.http;
+    const endpoint = endpoints.responses && !endpoints.chat ? "responses" : "chat";
+    const usualHint = { type: "header", name: "x-session-id" } as const;
+    const hint = hints.find((each) => each.type === "header" && each.name === usualHint.name) ?? hints[0] ?? usualHint;
+    const talk = createTalk({ address, endpoint, token, session, hint, showsHistory });
+    const configured = options.url === undefined ? settings.exampleModel : undefined;
+    const model = options.model ?? configured ?? (await talk.firstModel());
+    process.once("SIGTERM", () => process.exit(exitCodes.SIGTERM));
+    if (message !== undefined) return answerOne(talk, model, message);
+    const isTyped = process.stdin.isTTY && process.stdout.isTTY;
+    if (isTyped)
+      complain(`Session ${session}, at ${address}, model ${toPlain(model)}. /new begins another, /exit quits.`);
+    return converse(talk, model, isTyped);
   },
 };
 
-/** The message of the command line, followed by what is piped; undefined if the command line has none. */
-async function readMessage(
-  given: string | undefined,
-  terminal: Terminal,
-  maxBytes: number,
-): Promise<string | undefined> {
-  if (given === undefined) return undefined;
-  const piped = terminal.isInteractive ? "" : await text(readUpTo(maxBytes, terminal.input));
+/** What was said on the command line, and behind it what is piped. */
+async function readMessage(given: string): Promise<string> {
+  const piped = process.stdin.isTTY ? "" : await text(process.stdin);
   const parts = [given, piped].filter((part) => part.trim() !== "");
   if (parts.length === 0) throw new UsageError("The message is empty.");
   return parts.join("\n\n");
 }
 
-/** What no gateway takes is not read to its end, which it may not have. */
-async function* readUpTo(maxBytes: number, input: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let size = 0;
-  for await (const chunk of input) {
-    size += chunk.length;
-    if (size > maxBytes) {
-      const most = `${maxBytes} bytes, the most that a request may have (gateway.http.limits.max_body_bytes)`;
-      throw new CommandError(`Standard input has more than ${most}. Send less.`);
-    }
-    yield chunk;
+async function findAddress(url: string | undefined, { config }: Settings): Promise<string> {
+  if (url !== undefined && !/^(https?:\/\/|unix:\/)./.test(url))
+    throw new UsageError("The option '--url' needs a URL.");
+  // As clients have it, too.
+  if (url !== undefined) return url.replace(/(\/v1)?\/*$/, "");
+  const found = await findGateway(config);
+  if (found !== undefined) return found;
+  const where = `${toAddress(config.http)} with the store ${config.storeFile}`;
+  throw new CommandError(`No gateway answers at ${where}. Start it (\`portico start\`), or name another with --url.`);
+}
+
+function readToken(file: string | undefined, { tokens, generated }: Settings): string | undefined {
+  if (file === undefined) return generated?.client.isNew ? undefined : (tokens.client ?? tokens.operator);
+  const token = readFileSync(file, "utf8").trim();
+  if (isToken(token) === undefined) return token;
+  throw new CommandError(`${file} has no token: a token is one line of visible ASCII characters.`);
+}
+
+async function answerOne(talk: Talk, model: string, message: string): Promise<number> {
+  process.once("SIGINT", () => talk.stop());
+  const outcome = await talk.answer(message, model);
+  return outcome === "stopped" ? exitCodes.SIGINT : outcome === "failed" ? 1 : 0;
+}
+
+/** Line by line, until the input ends or its user quits. */
+async function converse(talk: Talk, model: string, isTyped: boolean): Promise<number> {
+  const { stdin: input, stdout: output } = process;
+  const lines = createInterface(isTyped ? { input, output, prompt: "> " } : { input });
+  const ask = (): void => (isTyped ? lines.prompt() : undefined);
+  let isStopped = false;
+  // Ctrl-C stops an answer; if there is none, it quits.
+  (isTyped ? lines : process).on("SIGINT", () => {
+    isStopped = !isTyped;
+    if (!talk.stop() || isStopped) lines.close();
+  });
+  let failures = 0;
+  ask();
+  for await (const line of lines as Interface) {
+    if (line.trim() === "/exit" || isStopped) break;
+    if (line.trim() === "/new") complain(`A new conversation: session ${talk.move()}`);
+    else if (line.trim() !== "" && (await talk.answer(line, model)) === "failed") failures += 1;
+    ask();
   }
-}
-
-/** Until the process ends, however it does: a shell would not expect them. */
-function markPastes({ output, onExit }: Terminal): void {
-  output.write(pasteMarks.on);
-  onExit(() => output.write(pasteMarks.off));
-}
-
-interface Opened {
-  readonly backend: ChatBackend;
-  readonly where: string;
-  readonly alwaysResends: boolean;
-  /** What was said last in the session, if that can be known. */
-  readonly earlier: string | undefined;
-}
-
-/** A gateway that answers at the given or the configured address, else one in this process. Throws if neither works. */
-async function openBackend(
-  options: Arguments["options"],
-  { config }: Loaded,
-  naming: Hint | undefined,
-  remind: (owner: string) => Promise<string | undefined>,
-  terminal: Terminal,
-): Promise<Opened> {
-  const { url } = options;
-  const { alwaysResends } = config.sessions;
-  const address = url === undefined ? await findGateway(config, terminal) : readAddress(url);
-  if (address !== undefined) {
-    const token = readToken(options["token-file"], config, terminal);
-    if (token === undefined) {
-      const remedy = "name a file that holds one (--token-file).";
-      throw new CommandError(`There is no token here to send to ${address}; ${remedy}`);
-    }
-    const { openRemote } = await import("./chat/remote.ts");
-    const backend = openRemote({ address, token, naming, env: terminal.env });
-    const named = config.http.tokens.find(({ sha256 }) => toDigest(token).equals(sha256));
-    // A gateway elsewhere has another store.
-    const earlier = url === undefined ? await remind(named?.owner ?? unnamedOwner) : undefined;
-    return { backend, where: `at ${address}`, alwaysResends: named?.alwaysResends ?? alwaysResends, earlier };
-  }
-  const { openLocal } = await import("./chat/local.ts");
-  try {
-    const backend = await openLocal(config, naming);
-    return { backend, where: "in this process", alwaysResends, earlier: await remind(unnamedOwner) };
-  } catch (thrown) {
-    const isTaken = thrown instanceof GatewayError && thrown.code === "store_unavailable";
-    const remedy = "If that is a gateway listening elsewhere, talk to it with --url.";
-    throw new CommandError(isTaken ? `${thrown.message} ${remedy}` : explainFailure(thrown, config.http));
-  }
-}
-
-/** A gateway elsewhere has other models than this configuration. Throws if none can be found. */
-async function chooseModel(
-  backend: ChatBackend,
-  { model, url }: Arguments["options"],
-  { exampleModel }: Loaded,
-): Promise<string> {
-  if (model !== undefined) return model;
-  if (url === undefined && exampleModel !== undefined) return exampleModel;
-  try {
-    return await findModel(() => backend.models(), "Name one with --model.", exampleModel);
-  } catch (thrown) {
-    const why = thrown instanceof Error && isOfAll(thrown.cause) ? thrown.cause : thrown;
-    throw new CommandError(toPlain(messageOf(why)));
-  }
-}
-
-/** Naming a model would not help if a gateway is unreachable or takes nothing now. */
-function isOfAll(failure: unknown): boolean {
-  if (!(failure instanceof GatewayError)) return false;
-  const isNetwork = failure.cause instanceof Error && "code" in failure.cause;
-  return failure.code === "adapter_error" ? isNetwork : comesLater.has(failure.code);
-}
-
-const comesLater: ReadonlySet<string> = new Set(["adapter_timeout", "adapter_rate_limit", "overloaded"]);
-
-/** The gateway's address, if it answers. Whoever merely has its port does not get the token. */
-async function findGateway({ http, sessions }: Config, terminal: Terminal): Promise<string | undefined> {
-  if (!hasListener(http)) return undefined;
-  const { probeGateway, toAddress } = await import("./probe.ts");
-  const address = toAddress(http);
-  if ((await probeGateway(address)) !== "gateway") return undefined;
-  const { readHolding } = await import("./holder.ts");
-  const holding = readHolding(sessions.store);
-  if (holding === "held" || holding === "no-sign") return address;
-  const rest = "may not be this store's gateway and gets no token. If you trust it, talk to it with --url.";
-  // Its store is not ours to open.
-  if (holding === "unreadable") {
-    throw new CommandError(`This user may not read the store's lock, so whoever answers at ${address} ${rest}`);
-  }
-  terminal.complain(`Whoever answers at ${address} does not have this store open, so it ${rest}`);
-  return undefined;
-}
-
-/** The generated token in a run without a file; else the one that opens the endpoints. */
-function readToken(file: string | undefined, config: Config, terminal: Terminal): string | undefined {
-  if (file !== undefined) return readTokenFile(toPath(file, terminal));
-  if (config.file === undefined) return findToken(config.dataDir)?.token;
-  return config.http.authToken ?? config.auth.token;
-}
-
-function readTokenFile(file: string): string {
-  let token: string;
-  try {
-    token = readFileSync(file, "utf8").trim();
-  } catch (thrown) {
-    throw new CommandError(`${file}: the token cannot be read (${codeOf(thrown)}); name another file.`);
-  }
-  if (isToken(token)) return token;
-  throw new CommandError(`${file} contains no token: a token is one line of visible ASCII characters.`);
-}
-
-/** As `portico start` prints it, or as clients have it, with `/v1` at the end. */
-function readAddress(url: string): string {
-  const address = url.replace(/\/+$/, "").replace(/:?\/v1$/, "");
-  if (address.startsWith("unix:/") || (URL.canParse(address) && /^https?:/.test(address))) return address;
-  throw new UsageError(`The option '--url' needs a URL like http://127.0.0.1:8600 or unix:/path, not '${url}'.`);
-}
-
-/** It is sent in a header, which loses spaces at the ends. */
-function readSession(name: string): string {
-  if (/^[\x21-\x7e](?:[\x20-\x7e]{0,198}[\x21-\x7e])?$/.test(name)) return name;
-  throw new UsageError("The option '--session' needs a name of at most 200 ASCII characters.");
+  lines.close();
+  if (isStopped) return exitCodes.SIGINT;
+  return failures > 0 && !isTyped ? 1 : 0;
 }

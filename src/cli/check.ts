@@ -1,6 +1,10 @@
-/** `portico check`: validates the configuration, and prints its full form. */
-import { maskSecrets } from "../config/mask.ts";
+/** `portico check` and `portico schema`: what the config file says, and what it may say. */
+import { adapterKinds } from "../config/adapters.ts";
+import type { Form } from "../config/form.ts";
+import { toFileForm } from "../config/keys.ts";
 import type { Command } from "./command.ts";
+import { tryAdapters } from "./house.ts";
+import { complain, print } from "./output.ts";
 import { configOption, listProblems, readSettings } from "./settings.ts";
 
 export const check: Command = {
@@ -10,18 +14,31 @@ export const check: Command = {
   notes: [
     "Prints the effective configuration as JSON on standard output, warnings and problems on standard error.",
     "A value from a reference is shown as written: ${NAME}, or the name of its file.",
-    "Creates every adapter on trial: a missing program, file or package is a problem too.",
+    "Makes every adapter on trial: a missing program, file or package is a problem too.",
     "Exits with 0 if the gateway would start with it, else with 1.",
   ],
-  async run({ options }, terminal, runtime) {
-    const { config, effective, shown, warnings, reason } = await readSettings(options, terminal);
-    await runtime.tryAdapters(config);
-    terminal.print(JSON.stringify(maskSecrets(effective, shown), undefined, 2));
-    if (warnings.length > 0) terminal.complain(listProblems(warnings, "warning: "));
-    terminal.complain(`adapter ${config.defaultAdapter}: ${reason}`);
-    terminal.complain(
-      config.file === undefined ? "No config file: these are the settings without one." : `${config.file} is valid.`,
+  async run({ options }) {
+    const { config, shown, warnings, reason } = await readSettings(options);
+    await tryAdapters(config);
+    print(JSON.stringify(shown, undefined, 2));
+    if (warnings.length > 0) complain(listProblems(warnings, "warning: "));
+    complain(`adapter ${config.defaultAdapter}: ${reason}`);
+    complain(
+      config.file === undefined ? "No config file: this is how it runs without one." : `${config.file} is valid.`,
     );
+    return 0;
+  },
+};
+
+export const schema: Command = {
+  summary: "Print the JSON Schema of the config file, for editors.",
+  usage: "schema",
+  options: {},
+  notes: ['Save it, and name it in the file: "$schema": "./portico.schema.json".'],
+  async run() {
+    const ours: ReadonlySet<string> = new Set(["isSecret", "pathBehind"] satisfies (keyof Form)[]);
+    const all = { $schema: "https://json-schema.org/draft/2020-12/schema", ...toFileForm(adapterKinds) };
+    print(JSON.stringify(all, (key, value: unknown) => (ours.has(key) ? undefined : value), 2));
     return 0;
   },
 };

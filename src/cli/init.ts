@@ -1,10 +1,10 @@
 /** `portico init`: writes a commented config file with a fresh token. */
-import { writeFileSync } from "node:fs";
-import { createToken } from "../config/token.ts";
+import { existsSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { makeToken } from "../config/token.ts";
 import { type Command, CommandError } from "./command.ts";
-import { explainWriting } from "./failure.ts";
 import { nameOf } from "./help.ts";
-import { toPath } from "./terminal.ts";
+import { print } from "./output.ts";
 
 export const init: Command = {
   summary: "Write a commented config file with a fresh token.",
@@ -12,16 +12,12 @@ export const init: Command = {
   options: {},
   maxPositionals: 1,
   notes: ["FILE is ./portico.json when absent. An existing file is never overwritten."],
-  async run({ positionals }, terminal) {
-    const name = positionals[0] ?? "portico.json";
-    const file = toPath(name, terminal);
-    try {
-      writeFileSync(file, composeFile(createToken()), { mode: 0o600, flag: "wx" });
-    } catch (thrown) {
-      throw new CommandError(explainWriting(thrown, file, "name a file in another folder, as in `portico init FILE`"));
-    }
-    const start = nameOf("start", terminal.env, positionals[0] === undefined ? "" : ` --config ${name}`);
-    terminal.print(`Wrote ${file}, readable only by you, with a fresh token in it.\nStart it: ${start}`);
+  async run({ positionals: [name] }) {
+    const file = resolve(name ?? "portico.json");
+    if (existsSync(file)) throw new CommandError(`${file} exists and was left as it is; name another file.`);
+    writeFileSync(file, composeFile(makeToken()), { mode: 0o600, flag: "wx" });
+    const start = nameOf("start") + (name === undefined ? "" : ` --config ${name}`);
+    print(`Wrote ${file}, readable only by you, with a fresh token in it.\nStart it: ${start}`);
     return 0;
   },
 };
@@ -56,22 +52,17 @@ function composeFile(token: string): string {
       // "limits": { "requests_per_minute": 600, "burst": 60 },
     },
 
-    // The general token: opens /metrics, the operator routes, which list, export and delete stored sessions, and those
-    // parts of the console.
+    // The general token, the operator's: opens everything, also /metrics, the stored sessions and the whole console.
     // "auth": { "token": "\${PORTICO_OPERATOR_TOKEN}" },
 
-    // What answers. Without it: OpenAI or Anthropic, if OPENAI_API_KEY or ANTHROPIC_API_KEY is set, else a local Ollama,
-    // else an echo.
+    // What answers. Without it: OpenAI or Anthropic, if the environment has a key, else a local Ollama, else an echo.
     // "adapters": {
     //   "main": { "type": "openai", "base_url": "https://api.openai.com/v1", "api_key": "\${OPENAI_API_KEY}" },
     // },
     // "default_adapter": "main",
 
-    // Folder for the database.
-    "data_dir": ".portico",
-
-    // Sessions idle for longer than "ttl" are deleted. Several gateways may share a store in Redis.
-    // "sessions": { "ttl": "30d", "store": "redis://127.0.0.1:6379/0" },
+    // What is idle for longer than "ttl" is deleted.
+    // "sessions": { "ttl": "30d" },
 
     // A line for every request ("info"), for failures only ("error"), or none ("silent").
     // "log": { "level": "info" },

@@ -1,13 +1,202 @@
-/** `portico sessions …`: the operator's view of the store, whether a gateway runs or not. */
-import type { Group } from "./command.ts";
-import { exportSessions } from "./sessions/export.ts";
-import { importSessions } from "./sessions/import.ts";
-import { list } from "./sessions/list.ts";
-import { prune } from "./sessions/prune.ts";
-import { remove } from "./sessions/remove.ts";
-import { show } from "./sessions/show.ts";
+/** `portico sessions …`: what is stored, read and changed beside a gateway that may run on it. */
+import { createReadStream, createWriteStream, existsSync, rmSync } from "node:fs";
+import { resolve } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { SessionsConfig } from "../config/config.ts";
+import { codeOf } from "../config/problem.ts";
+import { createKeys } from "../ids.ts";
+import { type Arguments, type Command, CommandError, type Group, UsageError } from "./command.ts";
+import { type ColdStore, openCold } from "./house.ts";
+import { complain, print } from "./output.ts";
+import { count, describeSession, toTable } from "./session-text.ts";
+import { configOption, readSettings } from "./settings.ts";
+
+/** How sessions are found without their ids. */
+const hintOptions = {
+  user: { value: "NAME", summary: "The sessions of this `user`." },
+  hint: { value: "HINT", summary: "The sessions under this hint, e.g. header:X-Session-Id=garden." },
+  owner: { value: "NAME", summary: "Only those of this owner: a token's name, or `default`." },
+  ...configOption,
+};
+const idNote =
+  "ID is that of a session, as `portico sessions list` and x-portico-session have it, or of a turn outside of sessions.";
+
+const list: Command = {
+  summary: "List the sessions, newest activity first.",
+  usage: "sessions list [--user NAME | --hint HINT] [--owner NAME] [--limit NUMBER] [--json] [--config FILE]",
+  options: {
+    ...hintOptions,
+    limit: { value: "NUMBER", summary: "At most this many. Default: 50." },
+    json: { summary: "As a JSON array." },
+  },
+  notes: [],
+  async run(given) {
+    const { owner, limit = "50" } = given.options;
+    const wanted = { owner, hint: readHint(given), limit: Number(limit) };
+    if (!(wanted.limit >= 1)) throw new UsageError("The option '--limit' needs a number from 1 up.");
+    const page = await withStore(given, "look", (store) => store.listSessions(wanted));
+    const { entries, hasMore } = page ?? { entries: [], hasMore: false };
+    if (given.flags.has("json")) print(JSON.stringify(entries, undefined, 2));
+    else if (entries.length === 0) complain("There is none.");
+    else print(toTable(entries));
+    if (hasMore) complain("There are more: see --limit.");
+    return 0;
+  },
+};
+
+const show: Command = {
+  summary: "Show what was said in a session, with its branches.",
+  usage: "sessions show (ID | --user NAME | --hint HINT) [--owner NAME] [--json] [--config FILE]",
+  options: { ...hintOptions, json: { summary: "As JSON, a session a line." } },
+  maxPositionals: 1,
+  notes: [idNote],
+  async run(given) {
+    checkNamed(given);
+    await withStore(given, "use", async (store) => {
+      for (const id of await findIds(store, given)) {
+        const session = await store.readSession(id);
+        const turns = await Array.fromAsync(store.readTurns(session));
+        const isJson = given.flags.has("json");
+        print(isJson ? JSON.stringify({ ...session, turns }) : describeSession(session, turns));
+      }
+    });
+    return 0;
+  },
+};
+
+const exportSessions: Command = {
+  summary: "Write everything, or some sessions, as JSON Lines.",
+  usage: "sessions export [ID | --user NAME | --hint HINT] [--owner NAME] [--out FILE] [--config FILE]",
+  options: {
+    ...hintOptions,
+    out: { value: "FILE", summary: "A new file, readable only by you, instead of standard output." },
+  },
+  maxPositionals: 1,
+  notes: [idNote, "An archive holds what was said, and the store's keys: keep it as secret as the store."],
+  async run(given) {
+    const { out, owner } = given.options;
+    const isAll = given.positionals.length === 0 && readHint(given) === undefined;
+    if (isAll && owner !== undefined) throw new UsageError("The option '--owner' needs --user or --hint.");
+    await withStore(given, "use", async (store) => {
+      const archive = Readable.from(store.exportLines(isAll ? undefined : await findIds(store, given)));
+      if (out === undefined) await pipeline(archive, process.stdout, { end: false });
+      else await writeNew(resolve(out), archive);
+    });
+    return 0;
+  },
+};
+
+const importSessions: Command = {
+  summary: "Import what was exported: all of it, or nothing.",
+  usage: "sessions import [FILE] [--config FILE]",
+  options: configOption,
+  maxPositionals: 1,
+  notes: ["Reads standard input if FILE is absent or `-`. What is there already stays as it is."],
+  async run(given) {
+    const [name = "-"] = given.positionals;
+    if (name !== "-" && !existsSync(name)) throw new CommandError(`There is no ${resolve(name)}.`);
+    await withStore(given, "make", async (store) => {
+      tell("Imported", await store.importLines(name === "-" ? process.stdin : createReadStream(name)));
+    });
+    return 0;
+  },
+};
+
+const remove: Command = {
+  summary: "Delete sessions for good.",
+  usage: "sessions delete (ID… | --user NAME | --hint HINT) [--owner NAME] [--config FILE]",
+  options: hintOptions,
+  maxPositionals: Number.POSITIVE_INFINITY,
+  notes: [idNote, "With a turn outside of sessions, all behind it goes. Only an archive brings back what is deleted."],
+  async run(given) {
+    checkNamed(given);
+    await withStore(given, "use", async (store) => {
+      const now = Date.now();
+      const moment = createKeys(() => now)();
+      for (const id of await findIds(store, given)) {
+        const { turns } = await store.erase(id, moment, now);
+        print(`Deleted ${id}, with ${count(turns, "turn")}.`);
+      }
+    });
+    return 0;
+  },
+};
+
+const prune: Command = {
+  summary: "Apply the configured retention now.",
+  usage: "sessions prune [--config FILE]",
+  options: configOption,
+  notes: ["A running gateway does so by itself, by its own configuration."],
+  async run(given) {
+    await withStore(given, "use", async (store, { ttlMs, ...rules }) => {
+      const now = Date.now();
+      tell("Deleted", await store.prune({ ...rules, idleBefore: ttlMs === undefined ? undefined : now - ttlMs }, now));
+    });
+    return 0;
+  },
+};
 
 export const sessions: Group = {
   summary: "List, show, export, import, delete or prune stored sessions.",
   commands: { list, show, export: exportSessions, import: importSessions, delete: remove, prune },
 };
+
+function tell(done: string, { sessions, turns }: { readonly sessions: number; readonly turns: number }): void {
+  print(`${done} ${count(sessions, "session")} and ${count(turns, "turn")}.`);
+}
+
+/** Only an import makes a store: where there is none, who looks sees nothing, and the others fail. */
+async function withStore<Result>(
+  { options }: Arguments,
+  purpose: "look" | "use" | "make",
+  use: (store: ColdStore, config: SessionsConfig) => Promise<Result>,
+): Promise<Result | undefined> {
+  const { config } = await readSettings(options);
+  if (purpose !== "make" && !existsSync(config.storeFile)) {
+    if (purpose === "look") return undefined;
+    throw new CommandError(`There is no store ${config.storeFile} yet.`);
+  }
+  const store = await openCold(config.storeFile);
+  try {
+    return await use(store, config.sessions);
+  } finally {
+    store.close();
+  }
+}
+
+/** The hint as it is stored, from `--user ann` or `--hint header:X-Session-Id=garden`. */
+function readHint({ options: { user, hint } }: Arguments): string | undefined {
+  if (user !== undefined && hint !== undefined) throw new UsageError("--user and --hint cannot be used together.");
+  if (user !== undefined) return `user:${user}`;
+  const [, name, value] = /^(user|header:[^=\s]+)=(.+)$/s.exec(hint ?? "") ?? [];
+  if (name !== undefined) return `${name.toLowerCase()}:${value}`;
+  if (hint === undefined) return undefined;
+  throw new UsageError("The option '--hint' needs a hint such as header:X-Session-Id=garden.");
+}
+
+function checkNamed(given: Arguments): void {
+  const isNamed = given.positionals.length > 0;
+  if (isNamed === (readHint(given) === undefined)) return;
+  throw new UsageError(isNamed ? "An ID and a hint cannot be used together." : "An ID, --user or --hint is missing.");
+}
+
+async function findIds(store: ColdStore, given: Arguments): Promise<readonly string[]> {
+  const hint = readHint(given);
+  if (hint === undefined) return given.positionals;
+  const { entries } = await store.listSessions({ hint, owner: given.options["owner"], limit: 10_000 });
+  if (entries.length === 0) throw new CommandError("There is no session under this hint.");
+  return entries.map(({ id }) => id);
+}
+
+/** For its owner alone; what was cut short is removed. */
+async function writeNew(file: string, source: Readable): Promise<void> {
+  try {
+    await pipeline(source, createWriteStream(file, { flags: "wx", mode: 0o600 }));
+    print(`Wrote ${file}, readable only by you.`);
+  } catch (thrown) {
+    if (codeOf(thrown) === "EEXIST") throw new CommandError(`${file} exists and was left as it is; name another file.`);
+    rmSync(file, { force: true });
+    throw thrown;
+  }
+}

@@ -1,151 +1,147 @@
-/** What the operator has decided, in the gateway's own words: the schema's keys, unless another form is better. */
+/** What the operator has decided, in whole words and units: complete, every reference resolved, every path absolute. */
 import { hash } from "node:crypto";
-import type { Schema } from "../core/schema.ts";
-import { isObject } from "./path.ts";
-import type { PlacedFile } from "./places.ts";
-import { gatewaySchema } from "./schema.ts";
-import { adapterKeys, type AdapterShape } from "./schema/adapter.ts";
-import { endpointNames } from "./schema/http.ts";
+import type { commonKeys } from "./adapters.ts";
+import type { Complete, Value } from "./form.ts";
+import type { toFileForm } from "./keys.ts";
 
-/** Complete: every default filled in, every reference resolved, every path absolute. */
+/** The file as it was read, in its own words. */
+export type FileShape = Value<ReturnType<typeof toFileForm>>;
+type Gateway = FileShape["gateway"];
+
 export type Config = ReturnType<typeof toConfig>;
 
-/** The front door. */
-export type HttpConfig = Config["http"];
-
-/** What is remembered. */
 export type SessionsConfig = Config["sessions"];
 
-/** An adapter; its options have passed the schema of its type. */
-export type AdapterConfig = ReturnType<typeof toAdapter>;
-
-/** Where a request may name its session: a header, by its lower-case name, or the body's `user`. */
-export type Hint = { readonly type: "header"; readonly name: string } | { readonly type: "user" };
-
-type Gateway = Words<PlacedFile["gateway"]>;
-type TokenShape = Gateway["http"]["tokens"][number];
-
-/** The contents must have passed the schema and every rule. `file` is undefined in a run without one. */
-export function toConfig({ gateway }: PlacedFile, file: string | undefined) {
-  const { http, adapters, sessions, ...others } = toWords(gatewaySchema, gateway);
+/** `folder` is where packages are looked for; `file` is undefined in a run without one. */
+export function toConfig({ gateway }: FileShape, folder: string, file: string | undefined) {
+  const { sessions, adapters, default_adapter: defaultAdapter = "", models, data_dir: dataDir, log } = gateway;
   return {
     file,
-    ...others,
-    http: toHttp(http),
-    adapters: toAdapters(adapters),
-    sessions: toSessions(sessions),
+    folder,
+    dataDir,
+    storeFile: (sessions.store ?? "").slice("sqlite:".length),
+    logLevel: log.level,
+    http: toHttp(gateway),
+    sessions: {
+      ttlMs: toMs(sessions.ttl),
+      idempotencyTtlMs: toMs(sessions.idempotency_ttl),
+      maxTurnsPerThread: sessions.max_turns_per_thread,
+      maxSessionsPerOwner: sessions.max_sessions_per_owner,
+      maxBackgroundTurns: sessions.max_background_turns,
+    },
+    adapters: Object.fromEntries(
+      Object.entries(adapters).map(([name, shape]) => [name, toAdapter(shape as AdapterShape)]),
+    ) as Readonly<Record<string, AdapterConfig>>,
+    defaultAdapter,
+    /** Which adapter answers for a model: its name, or a prefix like `gpt-*`. */
+    models,
   } as const;
 }
 
-function toHttp({ endpoints, tokens, limits, cors, websocket, ...others }: Gateway["http"]) {
-  const { requestsPerMinute, burst, ...bounds } = limits;
-  const named: readonly ReturnType<typeof toNamedToken>[] = tokens.map(toNamedToken);
+/** The front door. */
+export type HttpConfig = ReturnType<typeof toHttp>;
+
+function toHttp({ http, sessions, auth }: Gateway) {
+  const { endpoints, limits } = http;
+  const clients = toUnnamed(http.auth_token, "chat", "responses");
+  const operators = toUnnamed(auth.token, "chat", "responses", "metrics", "operator");
   return {
-    ...others,
-    endpoints: { chat: endpoints.compatChat, responses: endpoints.compatResponses },
-    tokens: named,
-    limits: { ...bounds, rate: toRate(requestsPerMinute, burst) },
-    corsOrigins: cors.origins,
-    webSocket: websocket,
+    bind: http.bind,
+    port: http.port,
+    socketMode: http.socket_mode,
+    endpoints: { chat: endpoints.compat_chat, responses: endpoints.compat_responses },
+    tokens: [...clients, ...operators, ...http.tokens.map(toNamed)],
+    hints: sessions.hints.map(toHint),
+    showsHistory: sessions.history === "resent",
+    hasConsole: http.console,
+    hasWebSocket: http.websocket,
+    exposesReasoning: http.expose_reasoning,
+    trustedProxies: http.trusted_proxies,
+    corsOrigins: http.cors.origins,
+    limits: {
+      maxBodyBytes: limits.max_body_bytes,
+      maxConcurrentTurns: limits.max_concurrent_turns,
+      maxQueuedPerThread: limits.max_queued_per_thread,
+      heartbeatMs: limits.heartbeat_ms,
+      stalledClientTimeoutMs: limits.stalled_client_timeout_ms,
+      drainTimeoutMs: limits.drain_timeout_ms,
+      rate: toRate(limits),
+    },
   } as const;
 }
 
 /** If both endpoints are off, nothing listens. */
-export function hasListener({ endpoints }: HttpConfig): boolean {
+export function hasListener({ endpoints }: Pick<HttpConfig, "endpoints">): boolean {
   return endpoints.chat || endpoints.responses;
 }
 
-/** A named token, e.g. of one app: its name owns what is made with it. */
-function toNamedToken(shape: TokenShape) {
-  const { name, token = "", sha256, expiresAt, endpoints = endpointNames, models, history, limits } = shape;
-  // Not a Buffer, of which a program that embeds Portico may have no type.
-  const digest: Uint8Array = sha256 === undefined ? hash("sha256", token, "buffer") : Buffer.from(sha256, "hex");
-  return {
-    owner: name,
-    sha256: digest,
-    opens: new Set(endpoints.map((key) => endpointsOf[key])),
-    models,
-    expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt),
-    alwaysResends: history === undefined ? undefined : history === "resent",
-    rate: toRate(limits.requestsPerMinute, limits.burst),
-    maxConcurrentTurns: limits.maxConcurrentTurns,
-  } as const;
-}
-
-const endpointsOf = { compat_chat: "chat", compat_responses: "responses", metrics: "metrics" } as const;
-
-/** A token bucket: requests per minute, and how many at once. Undefined: no limit. */
-function toRate(requestsPerMinute: number | undefined, burst: number | undefined) {
-  if (requestsPerMinute === undefined) return undefined;
-  return { requestsPerMinute, burst: burst ?? requestsPerMinute } as const;
-}
-
-function toAdapters(adapters: Gateway["adapters"]): Readonly<Record<string, AdapterConfig>> {
-  return Object.fromEntries(
-    Object.entries(adapters).map(([name, adapter]) => [name, toAdapter(adapter as AdapterShape)]),
-  );
-}
-
-function toAdapter({ type, ...adapter }: AdapterShape) {
-  const keys = toWords({ properties: adapterKeys }, adapter);
-  const own = Object.entries(adapter).filter(([key]) => !Object.hasOwn(adapterKeys, key));
-  const options: Readonly<Record<string, unknown>> = Object.fromEntries(own);
-  return {
-    type,
-    ...keys,
-    breaker: keys.breaker.failures === 0 ? undefined : keys.breaker,
-    options,
-  } as const;
-}
-
-function toSessions({ hints, history, ttl, idempotencyTtl, eventsTtl, ...others }: Gateway["sessions"]) {
-  const named: readonly Hint[] = hints.map(toHint);
-  return {
-    ...others,
-    hints: named,
-    alwaysResends: history === "resent",
-    ttlMs: toMs(ttl),
-    idempotencyMs: toMs(idempotencyTtl),
-    eventsMs: toMs(eventsTtl),
-  } as const;
-}
+/** A header's name in lower case, or the field of the body. */
+export type Hint = { readonly type: "header"; readonly name: string } | { readonly type: "user" };
 
 function toHint(hint: string): Hint {
-  return hint === "user" ? { type: "user" } : { type: "header", name: hint.slice("header:".length).toLowerCase() };
+  return hint === "user" ? { type: hint } : { type: "header", name: hint.slice("header:".length).toLowerCase() };
+}
+
+type Door = "chat" | "responses" | "metrics" | "operator";
+
+/** Both unnamed tokens are one owner's, so changing one loses no session. */
+function toUnnamed(token: string | undefined, ...opens: readonly Door[]) {
+  const sha256 = hash("sha256", token ?? "");
+  return token === undefined ? [] : [{ owner: "default", sha256, opens: new Set(opens) as ReadonlySet<Door> }];
+}
+
+const doors = { compat_chat: "chat", compat_responses: "responses", metrics: "metrics" } as const;
+const bothEndpoints = ["compat_chat", "compat_responses"] as const;
+
+function toNamed(token: Gateway["http"]["tokens"][number]) {
+  const { name = "", history, limits, expires_at: expiresAt, endpoints = bothEndpoints } = token;
+  return {
+    owner: name,
+    sha256: token.sha256?.toLowerCase() ?? hash("sha256", token.token ?? ""),
+    opens: new Set(endpoints.map((key) => doors[key])) as ReadonlySet<Door>,
+    models: token.models,
+    expiresAt: expiresAt === undefined ? undefined : Date.parse(expiresAt),
+    showsHistory: history === undefined ? undefined : history === "resent",
+    rate: toRate(limits),
+    maxConcurrentTurns: limits.max_concurrent_turns,
+  };
+}
+
+type RateShape = Pick<Gateway["http"]["limits"], "requests_per_minute" | "burst">;
+
+/** A bucket that holds `burst`; undefined: no limit. */
+function toRate({ requests_per_minute: requestsPerMinute, burst = requestsPerMinute }: RateShape) {
+  return requestsPerMinute === undefined || burst === undefined ? undefined : { requestsPerMinute, burst };
 }
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** A time like `30d` in ms; undefined for `never`. */
+/** `30d` in ms; undefined for `never`. */
 function toMs(duration: string): number | undefined {
   return duration === "never" ? undefined : Number.parseInt(duration, 10) * (unitMs[duration.slice(-1)] ?? 0);
 }
 
-/**
- * What the file calls `max_body_bytes` is `maxBodyBytes` in the code. Every key of the schema is there, undefined where
- * the value has none; names that the operator chose stay as they are.
- */
-function toWords<Value>(schema: Schema, value: Value): Words<Value> {
-  return translate(schema, value) as Words<Value>;
+/** An adapter as it was read; beside these keys it has those of its type. */
+export type AdapterShape = { readonly type: string } & Complete<typeof commonKeys>;
+export type AdapterConfig = ReturnType<typeof toAdapter>;
+
+function toAdapter(shape: AdapterShape) {
+  const { type, model, models, fallback, retries, context_window: contextWindow } = shape;
+  /** All of its keys, in the file's words: its maker knows them. */
+  return { type, model, models, contextWindow, fallback, retries, own: shape } as const;
 }
 
-/** A value whose keys are in the gateway's words. */
-type Words<Value> = Value extends readonly (infer Each)[]
-  ? readonly Words<Each>[]
-  : Value extends object
-    ? { readonly [Key in keyof Value as Word<Key>]: Words<Value[Key]> }
-    : Value;
-
-type Word<Key> = Key extends `${infer First}_${infer Rest}` ? `${First}${Capitalize<Word<Rest>>}` : Key;
-
-function translate({ properties, items }: Schema, value: unknown): unknown {
-  if (Array.isArray(value) && items !== undefined) return value.map((entry) => translate(items, entry));
-  if (!isObject(value) || properties === undefined) return value;
-  return Object.fromEntries(
-    Object.entries(properties).map(([key, inner]) => [toWord(key), translate(inner, value[key])]),
-  );
+/** The keys in which two configurations differ that only a restart can change: how it listens, and where it stores. */
+export function findFixed(before: Config, after: Config): readonly string[] {
+  const [one, other] = [toFixed(before), toFixed(after)];
+  return Object.keys(one).filter((key) => one[key] !== other[key]);
 }
 
-function toWord(key: string): string {
-  return key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-}
+const toFixed = ({ dataDir, storeFile, http }: Config): Readonly<Record<string, unknown>> => ({
+  "gateway.data_dir": dataDir,
+  "gateway.http.bind": http.bind,
+  "gateway.http.port": http.port,
+  "gateway.http.socket_mode": http.socketMode,
+  "gateway.http.endpoints": hasListener(http),
+  "gateway.sessions.store": storeFile,
+});

@@ -1,6 +1,4 @@
-/** Describes problems of a configuration so that the operator can fix them without reading more. */
-import { hideSecrets } from "./hide.ts";
-import { formatPath, isHidden, isObject, type Path } from "./path.ts";
+/** What is wrong with a configuration, so that the operator can mend it without reading more. */
 
 export interface Problem {
   /** The place in the file, e.g. `gateway.http.port`. */
@@ -9,10 +7,7 @@ export interface Problem {
   readonly message: string;
 }
 
-/** Yielded as they are found. */
-export type Problems = Generator<Problem, void, void>;
-
-/** Thrown if a configuration cannot be used; carries all its problems, not only the first. */
+/** A configuration that cannot be used, with all its problems. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly problems: readonly Problem[];
@@ -26,36 +21,33 @@ export class ConfigError extends Error {
   }
 }
 
+export type Path = readonly (string | number)[];
+
 export function problem(path: Path, message: string): Problem {
   return { path: formatPath(path), message };
 }
 
-/** A value that its place does not allow. */
-export function misfit(path: Path, value: unknown, allowed: string): Problem {
-  return problem(path, `found ${describeValue(path, value)}; allowed: ${allowed}`);
+/** `gateway.http.tokens[0].name`; a key that is not a plain word is in brackets. */
+export function formatPath(path: Path): string {
+  let text = "";
+  for (const key of path) {
+    if (typeof key === "number") text += `[${key}]`;
+    else if (!/^[\w$-]+$/.test(key)) text += `[${JSON.stringify(key)}]`;
+    else text += text === "" ? key : `.${key}`;
+  }
+  return text === "" ? "(the file)" : text;
 }
 
-/** The system's name for a failure, e.g. `ENOENT`; undefined for anything else. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The system's name for a failure, e.g. `ENOENT`. */
 export function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof Error && "code" in thrown ? String(thrown.code) : undefined;
 }
 
-/** A value as a problem may show it: of secrets only the type. */
-function describeValue(path: Path, value: unknown): string {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
-  if (isObject(value)) return "an object";
-  if (isHidden(path) || surroundsSecret(path)) return value === "" ? "an empty string" : `a ${typeof value}`;
-  if (typeof value === "string") return `the string ${JSON.stringify(shorten(hideSecrets(value)))}`;
-  return String(value);
-}
-
-/** Whoever forgets the object around a secret writes the secret in its place. */
-function surroundsSecret(path: Path): boolean {
-  const name = path.findLast((key) => typeof key === "string");
-  return name === "auth" || name === "tokens" || name === "set_env";
-}
-
-function shorten(text: string): string {
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+/** Whoever is named in a URL is not shown. */
+export function hidePassword(text: string): string {
+  return text.replaceAll(/:\/\/[^/?#\s@]*@/g, "://***@");
 }

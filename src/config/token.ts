@@ -1,98 +1,61 @@
-/** The general token of a run without a config file: made once, stored for its owner alone. */
+/** The tokens of a run without a config file: made once, and kept for their owner alone. */
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { tokenPrefix } from "./detect.ts";
-import { isToken } from "./headers.ts";
+import { isToken } from "./judges.ts";
 import { codeOf, ConfigError } from "./problem.ts";
 
 export interface GeneratedToken {
   readonly token: string;
   readonly file: string;
-  /** Whether it was just made, and so has been neither stored nor shown. */
+  /** It was just made, and so has been neither kept nor shown. */
   readonly isNew: boolean;
 }
 
-/** The token of the data folder, or a new one. */
-export function findOrCreateToken(dataDir: string): GeneratedToken {
-  return findToken(dataDir) ?? { token: createToken(), file: fileIn(dataDir), isNew: true };
+/** For clients, and for the operator: console, sessions, metrics. */
+export type GeneratedTokens = Readonly<Record<"client" | "operator", GeneratedToken>>;
+
+/** The tokens of the data folder; what is missing is made, and kept only by `keepTokens`. */
+export function findOrMakeTokens(dataDir: string): GeneratedTokens {
+  return {
+    client: findOrMake(join(dataDir, "token")),
+    operator: findOrMake(join(dataDir, "operator-token")),
+  };
 }
 
-/** The token of the data folder, if one is stored. */
-export function findToken(dataDir: string): GeneratedToken | undefined {
-  return explained(dataDir, "read", readToken);
+/** Keeps what is new, unless it was kept, and perhaps replaced, already. */
+export function keepTokens(tokens: GeneratedTokens): void {
+  for (const { token, file, isNew } of Object.values(tokens)) if (isNew && !existsSync(file)) keepToken(file, token);
 }
 
-/** Stores a token atomically: whoever reads it meanwhile gets the old or the new one. Creates the data folder. */
-export function storeToken(dataDir: string, token: string): void {
-  explained(dataDir, "stored", (file) => {
-    checkOwner(file);
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-    const draft = `${file}.${randomBytes(6).toString("hex")}`;
-    try {
-      writeFileSync(draft, `${token}\n`, { mode: 0o600, flag: "wx", flush: true });
-      // The umask may have taken too much.
-      chmodSync(draft, 0o600);
-      renameSync(draft, file);
-    } catch (thrown) {
-      rmSync(draft, { force: true });
-      throw thrown;
-    }
-  });
+/** Atomically: whoever reads it meanwhile gets the old one or the new. Makes the data folder. */
+export function keepToken(file: string, token: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const draft = `${file}.${randomBytes(6).toString("hex")}`;
+  try {
+    writeFileSync(draft, `${token}\n`, { mode: 0o600, flag: "wx", flush: true });
+    // The umask may have taken too much.
+    chmodSync(draft, 0o600);
+    renameSync(draft, file);
+  } catch (thrown) {
+    rmSync(draft, { force: true });
+    throw thrown;
+  }
 }
 
-/** Root could replace a user's token with one this user cannot read; a chown would have to trust the user's folder. */
-function checkOwner(file: string): void {
-  const uid = statSync(file, { throwIfNoEntry: false })?.uid;
-  if (uid === undefined || uid === process.geteuid?.() || process.geteuid === undefined) return;
-  const message = `the token belongs to another user (uid ${uid}), whose gateway could not read a new one; run this as that user`;
-  throw new ConfigError([{ path: file, message }]);
-}
-
-/** A token of 192 random bits. */
-export function createToken(): string {
+/** Of 192 random bits. */
+export function makeToken(): string {
   return tokenPrefix + randomBytes(24).toString("hex");
 }
 
-function fileIn(dataDir: string): string {
-  return join(dataDir, "token");
-}
-
-/** Turns a system error about the token's file into a problem that the operator can fix. */
-function explained<T>(dataDir: string, what: keyof typeof usual, work: (file: string) => T): T {
-  const file = fileIn(dataDir);
+function findOrMake(file: string): GeneratedToken {
   try {
-    return work(file);
+    const token = readFileSync(file, "utf8").trim();
+    if (isToken(token) === undefined) return { token, file, isNew: false };
   } catch (thrown) {
-    const code = codeOf(thrown);
-    if (code === undefined) throw thrown;
-    const message = `the generated token cannot be ${what} (${code}); ${remedies.get(code) ?? usual[what]}, or run with a config file`;
-    throw new ConfigError([{ path: file, message }]);
-  }
-}
-
-const remedies: ReadonlyMap<string, string> = new Map([
-  ["ENOSPC", "make room on its disk"],
-  ["EDQUOT", "make room on its disk"],
-  ["ENOTDIR", "move away the file that is where its folder should be"],
-]);
-
-const usual = {
-  stored: "give the gateway's user write access to its folder",
-  read: "give the gateway's user read access to the file and its folder",
-};
-
-function readToken(file: string): GeneratedToken | undefined {
-  let token: string;
-  try {
-    token = readFileSync(file, "utf8").trim();
-  } catch (thrown) {
-    if (codeOf(thrown) === "ENOENT") return undefined;
+    if (codeOf(thrown) === "ENOENT") return { token: makeToken(), file, isNew: true };
     throw thrown;
   }
-  if (isToken(token)) return { token, file, isNew: false };
-  const fault = token === "" ? "is empty" : "contains a character that no header can carry";
-  throw new ConfigError([
-    { path: file, message: `the generated token ${fault}; delete this file, and a new one is generated` },
-  ]);
+  throw new ConfigError([{ path: file, message: "holds no token; delete it, and the next start makes a new one" }]);
 }

@@ -1,5 +1,4 @@
-/** Every way a turn can go wrong, in one closed table, and the error class that carries it to whoever reports it. */
-import type { Part } from "./item.ts";
+/** Every way a turn can go wrong, in one closed table, and the error that carries it to whoever tells it. */
 
 export type ErrorType =
   | "invalid_request_error"
@@ -63,29 +62,19 @@ const codes = {
 
 export type ErrorCode = keyof typeof codes;
 
-/** All codes, to validate one that comes from outside. */
-export const errorCodes: readonly string[] = Object.keys(codes);
+export function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === "string" && Object.hasOwn(codes, code);
+}
 
 interface ErrorDetails {
   /** The path of the wrong field, in the caller's own words: `messages[2].content`. */
   readonly param?: string | undefined;
-  /** The wrong part, if only others know its path. */
-  readonly part?: Part | undefined;
   readonly retryAfterSeconds?: number | undefined;
-  /** It lasts until somebody fixes it, whatever its code suggests. */
-  readonly isLasting?: boolean | undefined;
   /** A finer code to show on the wire instead of ours, e.g. the upstream's `context_length_exceeded`. */
   readonly wireCode?: string | undefined;
-  /** Of a refusal of what is too long: what its server says about the model. */
-  readonly contextWindow?: ToldWindow | undefined;
+  /** It lasts until somebody mends it: trying again is no use. */
+  readonly isLasting?: boolean | undefined;
   readonly cause?: unknown;
-}
-
-/** What a server says of the context window that a request did not fit into. */
-export interface ToldWindow {
-  readonly tokens: number;
-  /** How many of them the answer may take, if that is part of what did not fit. */
-  readonly answer?: number | undefined;
 }
 
 /** A failure that the caller may read: its code fixes status and type, its message says what was wrong and what to do. */
@@ -93,21 +82,17 @@ export class GatewayError extends Error {
   override readonly name = "GatewayError";
   readonly code: ErrorCode;
   readonly param: string | null;
-  readonly part: Part | undefined;
   readonly retryAfterSeconds: number | undefined;
-  readonly isLasting: boolean;
   readonly wireCode: string;
-  readonly contextWindow: ToldWindow | undefined;
+  readonly isLasting: boolean;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(shorten(message), { cause: details.cause });
     this.code = code;
-    this.param = typeof details.param === "string" ? shorten(details.param) : null;
-    this.part = details.part;
-    this.retryAfterSeconds = isTime(details.retryAfterSeconds) ? details.retryAfterSeconds : undefined;
-    this.isLasting = details.isLasting === true;
+    this.param = details.param === undefined ? null : shorten(details.param);
+    this.retryAfterSeconds = details.retryAfterSeconds;
     this.wireCode = details.wireCode ?? code;
-    this.contextWindow = details.contextWindow;
+    this.isLasting = details.isLasting ?? false;
   }
 
   get status(): number {
@@ -119,53 +104,26 @@ export class GatewayError extends Error {
   }
 }
 
-/** An adapter may have parsed a header that is not a number. */
-function isTime(seconds: number | undefined): boolean {
-  return seconds !== undefined && Number.isFinite(seconds) && seconds >= 0;
-}
-
-/** Text from others in a message or path may be of any length; the remedy is at the end. */
-function shorten(text: string): string {
-  if (text.length <= maxLength) return text;
-  return `${text.slice(0, maxLength / 2)} … ${text.slice(-maxLength / 2)}`;
-}
-
 const maxLength = 4_000;
 
-/** Why a turn whose caller left is cancelled. */
-export function callerLeft(cause?: unknown): GatewayError {
-  return new GatewayError("client_closed", "The caller disconnected before the end of the answer.", { cause });
+/** Text from others may be of any length; the remedy is at the end. */
+function shorten(text: string): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength / 2)} … ${text.slice(-maxLength / 2)}`;
 }
 
-/** Why a cancelled turn ends. */
-export function cancelledError(): GatewayError {
-  return new GatewayError("cancelled", "The turn was cancelled.");
-}
-
-/** Why a closing gateway starts nothing new, and why it cancelled what took too long. */
-export function drainingError(): GatewayError {
-  const remedy = "Send the request again; another instance or the restarted one will take it.";
-  return new GatewayError("draining", `The gateway is shutting down. ${remedy}`, { retryAfterSeconds: 5 });
-}
-
-/** The message of anything thrown. */
-export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
-}
-
-/** The system's name for a failure, e.g. `ENOENT`; anything else as it is. */
-export function codeOf(thrown: unknown): string {
-  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
-}
-
-/** Anything thrown, as an error the caller may read. The details of unexpected ones stay hidden. */
+/** Anything thrown, as an error the caller may read. What nobody threw on purpose hides itself: the log has it. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   return new GatewayError(
     "internal_error",
-    "The gateway failed to handle this request. Its log has the cause, under this answer's x-request-id, or under the turn's id.",
+    "The gateway failed to handle this request. Its log has the cause, under this answer's x-request-id.",
     { cause: thrown },
   );
+}
+
+/** Why a turn whose caller left is cancelled. */
+export function callerLeft(): GatewayError {
+  return new GatewayError("client_closed", "The caller disconnected before the end of the answer.");
 }
 
 /** The one shape of an error on every wire. */

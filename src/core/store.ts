@@ -1,322 +1,249 @@
-/** The third door of the core: who remembers. Turns form a tree, sessions point into it. Every store passes one contract suite. */
-import type { ErrorCode } from "./errors.ts";
-import type { Extra, Item } from "./item.ts";
-import type { Pieces } from "./frame/pieces.ts";
-import type { Peers } from "./peers.ts";
-import type { Path } from "./place/path.ts";
-import type { About, Remark } from "./ports.ts";
-import type { Choice, Finish, Notes, Usage } from "./turn.ts";
+/**
+ * Turns at rest, as the story needs them: found by what a request shows, read as a path, kept in one piece. Below that
+ * what nobody waits for: conversations, deletion, the operator's view, retention and the archive.
+ */
+import type { Step } from "./context.ts";
+import type { Delta } from "./event.ts";
+import type { Marks, Shown } from "./history.ts";
+import type { Item } from "./item.ts";
+import type { Found, Node } from "./place.ts";
+import type { Answer } from "./turn.ts";
 
-export interface SessionStore extends Search, TurnWriter, Conversations, Archive {
-  /**
-   * Claims the store for this gateway until it is closed. Without peers, only one gateway may claim it, and this
-   * throws `store_unavailable` if another has: two would end each other's running turns, and neither would know the
-   * other's keys and queues.
-   */
-  claim(): Promise<void>;
-  /** The other gateways, if several may share the store. */
-  readonly peers?: Peers | undefined;
-  /** Throws `store_unavailable` if turns cannot be stored now. */
-  check(): Promise<void>;
+/** What is asked of the store about a request, once. */
+export interface Query {
+  readonly owner: string;
+  readonly session: string | undefined;
+  /** The key of the turn that it names. */
+  readonly named: string | undefined;
+  /** What it shows, deepest first. */
+  readonly shown: readonly Pick<Shown, "digest" | "question">[];
+  /** A question that may be one of the session's, though nothing that was answered is shown. */
+  readonly prefilled: (() => string) | undefined;
+  /** The ids of the calls whose makers are wanted. */
+  readonly calls: readonly string[];
+}
+
+export interface Finding extends Omit<Found, "match"> {
+  readonly match: { readonly node: Node; readonly depth: number } | undefined;
+}
+
+/** A turn to keep. */
+export interface Commit {
+  readonly owner: string;
+  /** Absent: a hidden session of its own. */
+  readonly session: string | undefined;
+  readonly key: string;
+  readonly createdAt: number;
+  readonly parent: Node | undefined;
+  readonly marks: Marks;
+  readonly remembers: boolean;
+  readonly model: string;
+  readonly instructions: string | undefined;
+  readonly input: readonly Item[];
+  readonly answer: Answer;
+  readonly echo: string | undefined;
+  readonly leads: boolean;
+  /** The tip that was seen: it moves only if it still stands there. */
+  readonly tip: number | undefined;
+  readonly learns: boolean;
+  /** It was broken off: only its id finds it, and nothing continues it. */
+  readonly isLoose: boolean;
+  /** Of a turn that outlives its caller. */
+  readonly record?: Recording | undefined;
+}
+
+/** What is kept of a turn that outlives its caller, so that it can be told again event by event. */
+export interface Recording {
+  readonly isBackground: boolean;
+  /** Whoever repeats this key gets the same answer. */
+  readonly idempotency: { readonly key: string; readonly fingerprint: string } | undefined;
+  /** Nothing but its key finds it: the caller wanted nothing kept. */
+  readonly isUnnamed: boolean;
+  /** What the model said, as long as streams resume; later the turn is told whole. */
+  readonly deltas: readonly Delta[];
+  readonly told: string;
+  readonly contextItems: number;
+}
+
+/** A background turn that runs, so that whoever comes after a crash is told that it was interrupted. */
+export interface RunningTurn {
+  readonly key: string;
+  readonly owner: string;
+  readonly session: string | undefined;
+  readonly createdAt: number;
+  readonly model: string;
+  readonly echo: string | undefined;
+}
+
+/** The part of the store that turns need that outlive their caller. */
+export interface Records {
+  /** Durable when it resolves; the turn's commit ends it. One that the process before left reads as a failed turn. */
+  begin(turn: RunningTurn): Promise<void>;
+  /** What a key was used for, since then; not by a turn that failed. */
+  keyed(owner: string, key: string, since: number): Promise<KeyedTurn | undefined>;
+}
+
+export interface KeyedTurn extends StoredTurn {
+  readonly fingerprint: string;
+}
+
+export interface StoredRecording extends Pick<Recording, "isBackground" | "told" | "contextItems"> {
+  readonly deltas: readonly Delta[] | undefined;
+}
+
+export interface StoredTurn extends Step {
+  readonly record?: StoredRecording | undefined;
+  readonly key: string;
+  readonly session: string;
+  readonly isHidden: boolean;
+  readonly model: string;
+  readonly createdAt: number;
+  readonly told: Omit<Answer, "items">;
+  readonly echo: string | undefined;
+}
+
+export interface Store {
+  /** A session's id is known before it exists: a keyed hash, for the raw hint is never kept. */
+  sessionOf(owner: string, hint: string): string;
+  find(query: Query): Promise<Finding>;
+  /** Every turn from the root to here. */
+  path(node: Node): Promise<readonly Step[]>;
+  /** Durable when it resolves. Throws `not_found` if the session was deleted after the turn had begun. */
+  commit(turn: Commit): Promise<void>;
+
+  turn(owner: string, key: string): Promise<StoredTurn | undefined>;
+  /** Throws `store_unavailable` while nothing can be kept: then no model need be asked. */
+  checkKeeping(): void;
   close(): Promise<void>;
 }
 
-/** How a request finds its place. */
-export interface Search {
-  findSession(owner: string, hint: string): Promise<Session | undefined>;
-  readSession(sessionId: string): Promise<Conversation | undefined>;
-  findTurn(owner: string, turnId: string): Promise<StoredTurn | undefined>;
-  /** The turns from the root to this one, oldest first, without `told`. */
-  readPath(turnId: string): Promise<Path>;
-  /** The same if all of it is cached, or all but its end; undefined if more would have to be read. */
-  recallPath(turnId: string): Promise<Path | undefined>;
-  /**
-   * The session's turns with the first of these digests that any of them has, or ending with such an exchange: at most
-   * `maxTwins`, newest first.
-   */
-  findTwins(sessionId: string, by: "digest" | "exchange", marks: readonly string[]): Promise<Twins | undefined>;
-  /** How many threads the session has (turns that nothing follows), counted up to two. */
-  countThreads(sessionId: string): Promise<number>;
-  /** An earlier request of the owner with this idempotency key. */
-  findKey(owner: string, key: string): Promise<StoredKey | undefined>;
-}
-
-type Running = Pick<StoredTurn, "id" | "createdAt">;
-
-/** How turns are kept and deleted. */
-export interface TurnWriter {
-  /**
-   * Stores a turn, with what the caller showed before it, atomically and durably, and moves the session's tip to it if
-   * the tip is still the expected one. False: the tip has moved (see `otherwise`), or the parent or session is gone;
-   * nothing is stored.
-   */
-  commit(commit: Commit): Promise<boolean>;
-  /**
-   * Stores a turn without a place, durably: a `running` one, to be known after a restart, or one that failed or was
-   * cancelled. It is deleted with its session, if that exists, though it is not one of the turns said there.
-   */
-  begin(turn: StoredTurn, key?: IdempotencyKey): Promise<void>;
-  /**
-   * Replaces a running turn with its failed or cancelled form. False: that one is gone, and nothing is stored. A store
-   * that cannot now may do it later.
-   */
-  end(turn: StoredTurn): Promise<boolean>;
-  /**
-   * Ends as failed, with this failure, every running turn that nobody works on any more; returns how many. The store
-   * itself knows what other gateways work on; `isAbandoned` says which turns of this one are abandoned; without it, all are.
-   */
-  endRunning(failure: StoredFailure, endedAt: Date, isAbandoned?: (turn: Running) => boolean): Promise<number>;
-  /**
-   * Removes a turn from the tree for good, with what its caller showed before it unless something else follows that.
-   * What followed the turn now follows its parent, with a gap; a tip moves to the parent. False: the owner has no such
-   * turn.
-   */
-  deleteTurn(owner: string, turnId: string): Promise<boolean>;
-  /**
-   * Deletes all that follows a turn outside of sessions, last first, so that nobody ever sees one without those before
-   * it. What follows them in a session, or arrives meanwhile, now follows the turn, with a gap. Returns how many.
-   */
-  deleteBelow(owner: string, turnId: string): Promise<number>;
-  /** Deletes a session with all its turns. False: the owner has no such session. */
-  deleteSession(owner: string, sessionId: string): Promise<boolean>;
-  /**
-   * Deletes a bounded number of what the rules no longer keep, and frees its space; called again while `more`, so that
-   * no call takes long.
-   */
-  prune(rules: PruneRules): Promise<Pruned>;
-}
-
-/** Sessions that callers address by id. */
+/** What callers name, change and delete. A `moment` is a key made now: turns with an earlier one bring nothing back. */
 export interface Conversations {
-  /** Creates a session without a hint; what was already said in it is a turn of status `shown`. */
-  createSession(session: Omit<Conversation, "tip" | "resends">, shown?: StoredTurn): Promise<void>;
-  /** False: the owner has no such session. */
-  updateMetadata(owner: string, sessionId: string, metadata: Metadata): Promise<boolean>;
-  /** Replaces the items of a stored turn, and marks it as having a gap. False: the turn is gone. */
-  replaceItems(turnId: string, input: readonly Item[], output: readonly Item[]): Promise<boolean>;
+  /** Deletes a response: its text is gone at once, and where others follow it an empty node holds the tree together. */
+  forget(owner: string, key: string): Promise<boolean>;
+  /** With what was said in it before. */
+  createConversation(owner: string, conversation: Conversation, first?: Commit): Promise<void>;
+  conversation(owner: string, id: string): Promise<Conversation | undefined>;
+  /** Replaces the metadata. */
+  describeConversation(owner: string, id: string, metadata: Metadata, now: number): Promise<boolean>;
+  /** Items that no model was asked about hang below the tip, wherever it stands by now. False: there is no such session. */
+  append(turn: Commit): Promise<boolean>;
+  deleteConversation(owner: string, id: string, moment: string, now: number): Promise<boolean>;
+  /** Undefined: there is no such conversation. Throws `not_found` if `after` names nothing in it. */
+  conversationItems(owner: string, id: string, wanted: ItemsWanted): Promise<Page<Item> | undefined>;
+  /** The other items keep their ids. */
+  deleteConversationItem(owner: string, id: string, item: string): Promise<boolean>;
 }
 
-/** The operator's view of a store. */
-export interface Archive {
-  /** Newest activity first. `after` is the last session of the page before. */
-  listSessions(page: SessionPage): Promise<readonly SessionSummary[]>;
-  /** What is outside of sessions: each tree under the id of its root, youngest root first. */
-  listSessionless(page: Omit<SessionPage, "hint">): Promise<readonly SessionSummary[]>;
-  /**
-   * Everything, or one session, or a turn outside of sessions with what came before it and all that follows it; in an
-   * order that can be imported: the store, then sessions, then turns after their parents.
-   */
-  exportRecords(id?: string): AsyncIterable<ArchiveRecord>;
-  /**
-   * Imports what was exported, all of it or nothing. Existing sessions and turns stay as they are, but a session that
-   * lost its hint regains it if no other has it now, and one without a tip gets the archive's.
-   */
-  importRecords(records: AsyncIterable<ArchiveRecord>): Promise<ImportResult>;
-  /**
-   * Secrets of 32 bytes that live in the store, in base64url. The first one seals: it is created when first requested,
-   * unless an archive brought one before. The others came with archives, and only open what was sealed elsewhere.
-   */
-  sealKeys(): Promise<readonly [own: string, ...foreign: string[]]>;
-}
-
-/** The conversations of one owner under one hint. */
-export interface Session {
+export interface Conversation {
   readonly id: string;
-  readonly owner: string;
-  /** The newest turn of its current thread. */
-  readonly tip: string | undefined;
-  /** Its callers show their history, so a request without one begins a new thread. */
-  readonly resends: boolean;
-}
-
-/** A session as its owner sees it. */
-export interface Conversation extends Session {
-  readonly createdAt: Date;
+  readonly createdAt: number;
   readonly metadata: Metadata;
 }
 
 export type Metadata = Readonly<Record<string, string>>;
 
-/** One request's new items and its answer: a node of the tree. */
-export interface StoredTurn {
-  readonly id: string;
-  readonly owner: string;
-  readonly session: string | undefined;
-  readonly parent: string | undefined;
-  readonly createdAt: Date;
-  readonly model: string;
-  readonly input: readonly Item[];
-  readonly output: readonly Item[];
-  /**
-   * `shown`: no answer of ours, but a history that a caller brought along. Nothing can follow a turn that is `running`,
-   * `failed` or `cancelled`.
-   */
-  readonly status: "completed" | "incomplete" | "shown" | "running" | "failed" | "cancelled";
-  readonly usage: Usage | undefined;
-  /** Of all that was said in its thread up to its end; only in a session. */
-  readonly digest: string | undefined;
-  /** Of the last question and answer alone, for callers that show only the end of a thread. */
-  readonly exchange: string | undefined;
-  /** Something before it or in it was deleted, so the path is no longer complete. */
-  readonly gap?: boolean | undefined;
-  /** What its caller was told besides the items, for a replay. */
-  readonly told?: Told | undefined;
+export interface Page<Entry> {
+  readonly entries: readonly Entry[];
+  readonly hasMore: boolean;
 }
 
-/** A turn as a step of a path: what was said, not how it was told. */
-export type PathTurn = Omit<StoredTurn, "told">;
-
-export interface Told extends Pick<About, "history" | "contextItems" | "omittedItems" | "truncation"> {
-  /** Of a turn without a place: the session its caller was told, which may not exist. */
-  readonly session?: string | undefined;
-  readonly endedAt: Date | undefined;
-  readonly finish: Finish;
-  /** The other answers requested; nothing continues from them. */
-  readonly others?: readonly Choice[] | undefined;
-  /** What the dialect added to the message, for the caller alone. */
-  readonly extra?: Extra | undefined;
-  readonly notes: Notes;
-  readonly remarks?: readonly Remark[] | undefined;
-  /** It runs in the background, so it can be cancelled. */
-  readonly background?: boolean | undefined;
-  readonly failure?: StoredFailure | undefined;
-  /** The index of the item that was being said when the answer broke off. */
-  readonly brokenOff?: number | undefined;
-  /** The pieces the answer was streamed in; absent: its stream cannot be resumed in the middle. */
-  readonly pieces?: Pieces | undefined;
-  /** The caller's request as its dialect remembers it. */
-  readonly memo?: string | undefined;
+export interface ItemsWanted {
+  readonly order: "asc" | "desc";
+  /** The id of the last item of the page before; it may have been deleted since. */
+  readonly after?: string | undefined;
+  readonly limit: number;
 }
 
-/** A stored GatewayError. */
-export interface StoredFailure {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly param?: string | undefined;
-  readonly wireCode?: string | undefined;
-  readonly retryAfterSeconds?: number | undefined;
+/** What is stored, of all owners. An `id` is a session's, or that of any turn in a hidden one, with whatever prefix. */
+export interface Operator {
+  /** Newest activity first. */
+  listSessions(wanted: SessionsWanted): Promise<Page<SessionSummary>>;
+  /** Hidden sessions, youngest first: each is named by the key of its first turn. */
+  listOutside(wanted: Omit<SessionsWanted, "hint">): Promise<Page<SessionSummary>>;
+  /** Throws `not_found`. */
+  readSession(id: string): Promise<SessionRecord>;
+  /** All turns of a session, those before others that follow them first. */
+  readTurns(session: SessionRecord): AsyncIterable<TurnRecord>;
+  /** Deletes a session, or a hidden turn with all that follows it. Throws `not_found`. */
+  erase(id: string, moment: string, now: number): Promise<Erased>;
+  /** Deletes all under a hint: of one owner, or of all. `owners` may have turns running, and nothing stored yet. */
+  eraseHint(wanted: HintWanted, moment: string, now: number): Promise<readonly Erased[]>;
+  /** Everything, or these sessions, as lines of an archive. */
+  exportLines(ids?: readonly string[]): AsyncIterable<string>;
+  /** All of an archive or nothing. Throws `invalid_value` with the line and the field that is wrong. */
+  importLines(bytes: AsyncIterable<Uint8Array>): Promise<Imported>;
+  /** Deletes what the rules no longer keep, in steps that hold up no turn for long. */
+  prune(rules: PruneRules, now: number): Promise<Pruned>;
+  /** Throws `store_unavailable` if nothing can be kept now. */
+  check(): Promise<void>;
 }
 
-/** The most twins that are returned: they all say the same, and there may be thousands. */
-export const maxTwins = 8;
-
-/** One of the turns with the same digest, or the same exchange. */
-export interface Twin {
-  readonly id: string;
-  /** Something was said after it. */
-  readonly hasChildren: boolean;
-}
-
-export interface Twins {
-  /** Which of the marks they have. */
-  readonly index: number;
-  readonly twins: readonly [newest: Twin, ...others: Twin[]];
-}
-
-export interface Commit {
-  /** One turn, or what was shown and the turn that follows it: each is the parent of the next. */
-  readonly turns: readonly [StoredTurn] | readonly [StoredTurn, StoredTurn];
-  /** The session whose tip moves to the last turn. */
-  readonly session?: SessionMove | undefined;
-  /** The request's idempotency key, kept with the last turn. */
-  readonly key?: IdempotencyKey | undefined;
-  /** The last turn is stored as running and is replaced; if it is gone, nothing is stored. */
-  readonly begun?: boolean | undefined;
-  /** The oldest turns of a thread that has grown too long: they are deleted, leaving a gap. */
-  readonly forget?: readonly string[] | undefined;
-}
-
-export interface SessionMove {
-  readonly id: string;
-  /** What the session is found by; absent: it already exists. */
-  readonly hint?: string | undefined;
-  readonly expectedTip: string | undefined;
-  /**
-   * If the tip is no longer the expected one: store nothing, or store the turn as a branch and leave the tip; or do
-   * that only in a session whose callers show their history, since each has a thread of its own.
-   */
-  readonly otherwise: "refuse" | "branch" | "branch-if-resends";
-  /** The caller showed its history: the session is known for it from now on. */
-  readonly resends: boolean;
-}
-
-/** Identifies a repeated request. Only a keyed hash of the key is stored. */
-export interface IdempotencyKey {
-  readonly key: string;
-  /** A digest of the request; the same key with another is an error. */
-  readonly fingerprint: string;
-}
-
-export interface StoredKey {
-  readonly fingerprint: string;
-  readonly turnId: string;
-  readonly createdAt: Date;
-}
-
-export interface PruneRules {
-  /**
-   * Sessions, and trees outside of sessions, idle since then; turns that failed or were cancelled before, anywhere; and
-   * in an active session, threads abandoned before: from their end back to where something younger follows, or to the
-   * session's tip. Failed and cancelled turns, unlike running ones, follow nothing.
-   */
-  readonly idleBefore?: Date | undefined;
-  /** Keys stored before then. */
-  readonly keysBefore?: Date | undefined;
-  /** The pieces of turns that ended before then. */
-  readonly piecesBefore?: Date | undefined;
-  /** Of an owner with more sessions than this, those idle longest. */
-  readonly maxSessionsPerOwner?: number | undefined;
-  /** The ids, now, of the sessions and turns that running turns continue. They stay, however old they are. */
-  readonly inUse?: (() => ReadonlySet<string>) | undefined;
-}
-
-export interface Pruned {
-  readonly sessions: number;
-  readonly turns: number;
-  readonly more: boolean;
-}
-
-/** The result of an import. */
-export interface ImportResult {
-  readonly sessions: number;
-  readonly turns: number;
-  /** Sessions of the archive that cannot be found by their hint: another session has it. */
-  readonly hintsTaken: number;
-}
-
-export interface SessionPage {
+export interface HintWanted {
+  readonly hint: string;
   readonly owner?: string | undefined;
-  /** Only those under this hint: at most one per owner. */
+  readonly owners?: readonly string[] | undefined;
+}
+
+export interface SessionsWanted {
+  readonly owner?: string | undefined;
   readonly hint?: string | undefined;
+  /** The last one of the page before. */
   readonly after?: string | undefined;
   readonly limit: number;
 }
 
 export interface SessionSummary {
+  /** The session's id, or the key of a hidden one's first turn. */
   readonly id: string;
   readonly owner: string;
-  readonly createdAt: Date;
-  readonly updatedAt: Date;
+  readonly createdAt: number;
+  readonly updatedAt: number;
   readonly turns: number;
-  /** What its caller said first, shortened; absent if not text. */
-  readonly beginning: string | undefined;
+  /** What its caller said first, shortened; absent if that is long, or not text. */
+  readonly beginning?: string | undefined;
 }
 
-export type ArchiveRecord =
-  | {
-      /** The first: secrets, in base64url. */
-      readonly type: "store";
-      /** Without it no hint is recognised again. */
-      readonly hintKey: string;
-      /**
-       * Without them nothing sealed can be opened: the key that seals, if there is one yet, and those of other stores.
-       */
-      readonly sealKeys?: readonly string[] | undefined;
-    }
-  | (Conversation & {
-      readonly type: "session";
-      /** The hint's keyed hash, in base64url. */
-      readonly hint: string | undefined;
-      readonly updatedAt: Date;
-    })
-  | { readonly type: "turn"; readonly turn: StoredTurn };
+export interface SessionRecord {
+  readonly id: string;
+  readonly isHidden: boolean;
+  readonly owner: string;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly metadata: Metadata;
+  /** The key of the turn that a new one continues. */
+  readonly tip: string | undefined;
+}
+
+export interface TurnRecord extends StoredTurn {
+  readonly parent: string | undefined;
+}
+
+export interface Erased {
+  /** As it was named. */
+  readonly id: string;
+  readonly type: "session" | "thread";
+  readonly turns: number;
+}
+
+export interface Imported {
+  readonly sessions: number;
+  readonly turns: number;
+}
+
+export interface PruneRules {
+  /** Threads whose last turn began before this go, from their end back to where a younger one leaves them. */
+  readonly idleBefore?: number | undefined;
+  readonly maxTurnsPerThread?: number | undefined;
+  /** Of an owner with more, those idle longest go. */
+  readonly maxSessionsPerOwner?: number | undefined;
+  /** Keys and streams of turns that began before this are over. */
+  readonly recordsBefore?: number | undefined;
+  /** The turns that running turns continue: they stay, and so do their sessions. */
+  readonly inUse?: (() => Iterable<number>) | undefined;
+}
+
+export interface Pruned {
+  readonly sessions: number;
+  readonly turns: number;
+}

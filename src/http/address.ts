@@ -23,6 +23,7 @@ export function createAddressOf({ trustedProxies, bind }: Pick<HttpSettings, "tr
   const isTrusted = (address: string | undefined) =>
     address === undefined ? trustsSocket : networks.check(address, familyOf(address));
 
+  if (trustedProxies.length === 0) return ({ socket }) => socket.remoteAddress;
   return ({ socket, headers }) => {
     let address = socket.remoteAddress;
     const entries = headers["x-forwarded-for"]?.toString().split(",") ?? [];

@@ -1,44 +1,44 @@
-/** Watches what is answered on each connection: cuts one on which requests never end and, at the end, those in silence. */
+/** Watches what is answered on each connection: cuts one whose requests never end and, when the gateway closes, the idle. */
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 
+export interface Connections {
+  /** It has shown a good token: it may stay after its answer. */
+  trust(socket: Socket): void;
+  isTrusted(socket: Socket): boolean;
+  /** Cuts those on which nothing is answered: opened in advance, kept in reserve, forgotten, with half a head on them. */
+  cutSilent(): void;
+}
+
 interface Use {
+  isTrusted: boolean;
   /** How many requests are being answered on it. */
   answering: number;
   /** How much its client had sent when the last answer was sent. */
   answeredBytes: number;
 }
 
-interface Watching {
-  /** How many requests of one connection may be in progress; read for each, since it may change. */
-  readonly maxUnanswered: () => number;
-  /** From then on a connection that is kept alive after its answer would delay closing. */
-  readonly isDraining: () => boolean;
-}
+/** Of one connection; Node parses all that has come on one before it looks at the next. */
+const maxUnanswered = 100;
 
-/**
- * From now on, and until the server is closed. Returns what cuts connections on which no request is being answered:
- * opened in advance, kept in reserve, forgotten, or with half a request on them. Closing would wait for them until the
- * end, since Node then checks no time-outs.
- */
-export function watchConnections(server: Server, { maxUnanswered, isDraining }: Watching): () => void {
+export function watchConnections(server: Server, isDraining: () => boolean): Connections {
   const uses = new Map<Socket, Use>();
   server.on("connection", (socket) => {
-    uses.set(socket, { answering: 0, answeredBytes: 0 });
+    uses.set(socket, { isTrusted: false, answering: 0, answeredBytes: 0 });
     socket.once("close", () => uses.delete(socket));
   });
   server.on("request", ({ socket }, response) => {
     const use = uses.get(socket);
     if (use === undefined) return;
     use.answering += 1;
-    // Everybody waits while Node parses requests, and it parses all that has arrived on a connection before the next one.
-    if (use.answering > maxUnanswered()) socket.destroy();
+    if (use.answering > maxUnanswered) socket.destroy();
     response.once("close", () => {
       use.answering -= 1;
       use.answeredBytes = socket.bytesRead;
       if (isDraining()) setImmediate(() => server.closeIdleConnections());
     });
   });
+  // It has left HTTP.
   server.on("upgrade", ({ socket }) => uses.delete(socket));
 
   function cutIf(isOver: (socket: Socket, use: Use) => boolean): void {
@@ -51,5 +51,12 @@ export function watchConnections(server: Server, { maxUnanswered, isDraining }: 
   // Node's own takes an answer for sent once all of it is written, and would cut off a client that still reads it.
   server.closeIdleConnections = () =>
     cutIf(({ bytesRead }, { answeredBytes }) => bytesRead > 0 && bytesRead === answeredBytes);
-  return () => cutIf(() => true);
+  return {
+    trust(socket) {
+      const use = uses.get(socket);
+      if (use !== undefined) use.isTrusted = true;
+    },
+    isTrusted: (socket) => uses.get(socket)?.isTrusted === true,
+    cutSilent: () => cutIf(() => true),
+  };
 }

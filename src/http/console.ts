@@ -3,47 +3,41 @@ import { hash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import { GatewayError } from "../core/errors.ts";
-import { makeOnce } from "../core/lazy.ts";
-import type { HttpReply } from "./reply.ts";
-import type { HttpRequest } from "./request.ts";
+import type { Call, Handler, Result, Route } from "./call.ts";
 
-/**
- * Sends the page for `GET /console`, and its files for `GET /console/{file}`. They are read on the first request, so
- * that no start waits for them, and kept.
- */
-export function createConsole() {
-  const reading = makeOnce(readFiles);
-  return async (request: HttpRequest, reply: HttpReply): Promise<HttpReply> => {
-    if (!request.terms.console) {
-      throw new GatewayError(
-        "endpoint_disabled",
-        'The console is disabled. The operator can enable it with "gateway.http.console": true.',
-      );
+/** The page at `/console`, and its files behind it. They are read when they are first asked for, and kept. */
+export function createConsoleRoutes(folder: URL): readonly Route[] {
+  let reading: Promise<Files> | undefined;
+
+  const handle: Handler = async ({ request, settings, names: [name = page] }) => {
+    if (!settings.hasConsole) {
+      const message = 'The console is disabled. The operator can enable it with "gateway.http.console": true.';
+      throw new GatewayError("endpoint_disabled", message);
     }
-    const { rest: name = page } = request.params as { readonly rest?: string };
-    // The page's links start one level up, so that a proxy may serve it under a path of its own.
-    if (name === "") return reply.code(308).header("location", "../console").send();
-    const file = (await reading()).get(name);
-    if (file === undefined) {
+    const file = (await (reading ??= readFiles(folder))).get(name);
+    if (file === undefined)
       throw new GatewayError("unknown_url", `The console has no file '${name}'. The page is at /console.`);
-    }
-    reply.set({ ...pageHeaders, "content-type": file.type, etag: file.etag });
-    if (request.headers["if-none-match"]?.includes(file.etag)) return reply.code(304).send();
-    return reply.send(file.body);
+    const { body, type, etag } = file;
+    if (request.headers["if-none-match"]?.includes(etag)) return { status: 304, headers: { ...pageHeaders, etag } };
+    return { body, headers: { ...pageHeaders, "content-type": type, etag } };
   };
+  return [
+    { method: "GET", path: "/console", doors: [], handle },
+    // The page's links start one level up, so that a proxy may serve it under a path of its own.
+    {
+      method: "GET",
+      path: "/console/",
+      doors: [],
+      handle: () => ({ status: 308, headers: { location: "../console" } }),
+    },
+    { method: "GET", path: "/console/*", doors: [], handle },
+  ];
 }
 
-/**
- * Leads a browser from the gateway's bare address to the page, and returns whether it did. For any other client that
- * address is an unknown URL.
- */
-export function leadToConsole({ method, url, headers, terms }: HttpRequest, reply: HttpReply): boolean {
-  if (url !== "/" || !terms.console) return false;
-  const isBrowser = headers.accept?.includes("text/html") === true;
-  if (!isBrowser || (method !== "GET" && method !== "HEAD")) return false;
-  // Relative, so that a proxy may serve it under a path of its own.
-  reply.code(307).header("location", "console").send();
-  return true;
+/** Leads a browser from the gateway's bare address to the page; for any other client that is an unknown URL. */
+export function leadToConsole({ request: { method, url, headers }, settings }: Call): Result | undefined {
+  if (url !== "/" || !settings.hasConsole || (method !== "GET" && method !== "HEAD")) return undefined;
+  return headers.accept?.includes("text/html") ? { status: 307, headers: { location: "console" } } : undefined;
 }
 
 const page = "index.html";
@@ -59,9 +53,8 @@ const pageHeaders = {
 
 type Files = ReadonlyMap<string, { readonly body: Buffer; readonly type: string; readonly etag: string }>;
 
-/** By name, so that no other file can be requested. */
-async function readFiles(): Promise<Files> {
-  const folder = new URL("../console/", import.meta.url);
+/** By name, so that no other file can be asked for. */
+async function readFiles(folder: URL): Promise<Files> {
   const names = (await readdir(folder)).filter((name) => types[extname(name)] !== undefined);
   const files = names.map(async (name) => {
     const body = await readFile(new URL(name, folder));

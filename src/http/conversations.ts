@@ -1,102 +1,135 @@
-/** Conversations over HTTP: create, read, update and delete; and their items one by one. */
-import {
-  checkConversationId,
-  readNewConversation,
-  readNewItems,
-  readNewMetadata,
-  toDeletedConversation,
-  toWireConversation,
-} from "../protocols/responses/conversation.ts";
-import {
-  findListed,
-  readPageQuery,
-  showsSeals,
-  toItemList,
-  toItemPage,
-  toListedItem,
-  unknownItem,
-} from "../protocols/responses/listing.ts";
-import { checkItems } from "./auth.ts";
-import { workOnBody } from "./body.ts";
-import { watchClient } from "./client.ts";
-import { toParameters } from "./paths.ts";
-import type { HttpReply } from "./reply.ts";
-import type { HttpRequest } from "./request.ts";
+/** Conversations: made, read, described and deleted; and their items one by one. */
+import { GatewayError } from "../core/errors.ts";
+import type { Gateway } from "../core/gateway.ts";
+import { type Item, keyOf } from "../core/item.ts";
+import type { Conversation, Conversations, Store } from "../core/store.ts";
+import { readMetadata } from "../wires/common.ts";
+import { missing, readBody as readFields } from "../wires/fields.ts";
+import { checkConversationId, readItems, toKeptId, writeItem } from "../wires/responses/index.ts";
+import type { Seal } from "../wires/wire.ts";
+import { hasBody, readBody } from "./body.ts";
+import type { Call, Handler, Result, Route } from "./call.ts";
+import { readItemsWanted, showsSeals, unknownItem, writeList } from "./lists.ts";
+import { toQuery } from "./router.ts";
 
-/** `POST /v1/conversations`; needs no body. */
-export async function createConversation(request: HttpRequest, reply: HttpReply): Promise<unknown> {
-  const { conversations, owner, seal } = readCaller(request);
-  const create = async (body: unknown) => {
-    const { metadata, items } = readNewConversation(body, seal);
-    checkItems(request.token, items, "items");
-    const addition = { turnId: request.terms.newTurnId(), items };
-    return toWireConversation(await conversations.create(owner, metadata, addition));
-  };
-  return workOnBody(reply, create, {});
+export interface ConversationParts {
+  readonly gateway: Gateway;
+  readonly store: Conversations & Pick<Store, "turn">;
+  readonly sealOf: (owner: string) => Seal;
+  readonly newKey: () => string;
+  readonly now: () => number;
 }
 
-/** `GET /v1/conversations/{id}` */
-export async function retrieveConversation(request: HttpRequest): Promise<unknown> {
-  const { conversations, owner, id } = readAsked(request);
-  return toWireConversation(await conversations.read(owner, id));
+export function createConversationRoutes({ gateway, store, sealOf, newKey, now }: ConversationParts): readonly Route[] {
+  async function create(call: Call): Promise<Result> {
+    const { owner } = call.token;
+    const fields = readFields(hasBody(call.request) ? (await readBody(call)).json : {});
+    const metadata = readMetadata(fields, "metadata") ?? {};
+    const items = readItems(fields, "items", sealOf(owner)) ?? [];
+    return { body: toWire(await gateway.create(owner, metadata, items)) };
+  }
+
+  async function retrieve(call: Call): Promise<Result> {
+    return { body: toWire(await read(call)) };
+  }
+
+  /** Null removes all. */
+  async function describe(call: Call): Promise<Result> {
+    const fields = readFields((await readBody(call)).json);
+    if (fields.values["metadata"] === undefined) missing("metadata");
+    const metadata = readMetadata(fields, "metadata") ?? {};
+    const id = idIn(call);
+    if (!(await store.describeConversation(call.token.owner, id, metadata, now()))) throw unknownConversation(id);
+    return { body: toWire(await read(call)) };
+  }
+
+  async function remove(call: Call): Promise<Result> {
+    const id = idIn(call);
+    if (!(await store.deleteConversation(call.token.owner, id, newKey(), now()))) throw unknownConversation(id);
+    return { body: { id, object: "conversation.deleted", deleted: true } };
+  }
+
+  async function listItems(call: Call): Promise<Result> {
+    const { owner } = call.token;
+    const id = idIn(call);
+    const query = toQuery(call.request.url ?? "");
+    const page = await store.conversationItems(owner, id, readItemsWanted(query));
+    if (page === undefined) throw unknownConversation(id);
+    return { body: writeList(page, sealOf(owner), showsSeals(query)) };
+  }
+
+  async function addItems(call: Call): Promise<Result> {
+    const { owner } = call.token;
+    const id = idIn(call);
+    const given = readItems(readFields((await readBody(call)).json), "items", sealOf(owner)) ?? missing("items");
+    const items = await gateway.add(owner, id, given, call.signal);
+    if (items === undefined) throw unknownConversation(id);
+    return {
+      body: writeList({ entries: items, hasMore: false }, sealOf(owner), showsSeals(toQuery(call.request.url ?? ""))),
+    };
+  }
+
+  async function retrieveItem(call: Call): Promise<Result> {
+    const item = await find(call);
+    const hasSeals = showsSeals(toQuery(call.request.url ?? ""));
+    return { body: writeItem(item, sealOf(call.token.owner), hasSeals) };
+  }
+
+  async function removeItem(call: Call): Promise<Result> {
+    const id = idIn(call);
+    const conversation = await read(call);
+    const isThere = await store.deleteConversationItem(call.token.owner, id, itemIn(call));
+    if (!isThere) throw unknownItem(call.names[1] ?? "");
+    return { body: toWire(conversation) };
+  }
+
+  async function read(call: Call): Promise<Conversation> {
+    const id = idIn(call);
+    const found = await store.conversation(call.token.owner, id);
+    if (found === undefined) throw unknownConversation(id);
+    return found;
+  }
+
+  /** An item's id names its turn. */
+  async function find(call: Call): Promise<Item> {
+    const { id } = await read(call);
+    const wanted = itemIn(call);
+    const turn = await store.turn(call.token.owner, keyOf(wanted));
+    const { input = [], answer = [] } = turn?.session === id ? turn : {};
+    const item = [...input, ...answer].find((each) => each.id === wanted);
+    if (item === undefined) throw unknownItem(call.names[1] ?? "");
+    return item;
+  }
+
+  const path = "/v1/conversations";
+  return [
+    toRoute("POST", path, create),
+    toRoute("GET", `${path}/:id`, retrieve),
+    toRoute("POST", `${path}/:id`, describe),
+    toRoute("DELETE", `${path}/:id`, remove),
+    toRoute("GET", `${path}/:id/items`, listItems),
+    toRoute("POST", `${path}/:id/items`, addItems),
+    toRoute("GET", `${path}/:id/items/:item`, retrieveItem),
+    toRoute("DELETE", `${path}/:id/items/:item`, removeItem),
+  ];
 }
 
-/** `POST /v1/conversations/{id}` */
-export async function updateConversation(request: HttpRequest, reply: HttpReply): Promise<unknown> {
-  const { conversations, owner, id } = readAsked(request);
-  return workOnBody(reply, async (body) =>
-    toWireConversation(await conversations.update(owner, id, readNewMetadata(body))),
-  );
+function idIn({ names }: Call): string {
+  return checkConversationId(names[0] ?? "", "conversation_id");
 }
 
-/** `DELETE /v1/conversations/{id}`: with all that was said in it. */
-export async function deleteConversation(request: HttpRequest): Promise<unknown> {
-  const { conversations, owner, id } = readAsked(request);
-  await conversations.delete(owner, id);
-  return toDeletedConversation(id);
+function itemIn({ names }: Call): string {
+  return toKeptId(names[1] ?? "");
 }
 
-/** `GET /v1/conversations/{id}/items` */
-export async function listItems(request: HttpRequest): Promise<unknown> {
-  const { conversations, owner, id, query, seal } = readAsked(request);
-  const page = readPageQuery(query);
-  return toItemPage(await conversations.places(owner, id), page, seal);
+function toWire({ id, createdAt, metadata }: Conversation): object {
+  return { id, object: "conversation", created_at: Math.floor(createdAt / 1_000), metadata };
 }
 
-/** `POST /v1/conversations/{id}/items`; waits for the conversation's running turn. */
-export async function createItems(request: HttpRequest, reply: HttpReply): Promise<unknown> {
-  const { conversations, owner, id, query, seal } = readAsked(request);
-  return workOnBody(reply, async (body, signal) => {
-    const items = readNewItems(body, seal);
-    checkItems(request.token, items, "items");
-    const addition = { turnId: request.terms.newTurnId(), items };
-    const added = await conversations.append(owner, id, addition, signal);
-    return toItemList(added, { seal, showsSeals: showsSeals(query) });
-  });
+function unknownConversation(id: string): GatewayError {
+  return new GatewayError("not_found", `Conversation with id '${id}' not found.`);
 }
 
-/** `GET /v1/conversations/{id}/items/{item}` */
-export async function retrieveItem(request: HttpRequest): Promise<unknown> {
-  const { conversations, owner, id, itemId, query, seal } = readAsked(request);
-  const place = findListed(await conversations.places(owner, id), itemId);
-  return toListedItem(place, { seal, showsSeals: showsSeals(query) });
-}
-
-/** `DELETE /v1/conversations/{id}/items/{item}`; answers with the conversation. */
-export async function deleteItem(request: HttpRequest, reply: HttpReply): Promise<unknown> {
-  const { conversations, owner, id, itemId } = readAsked(request);
-  const place = findListed(await conversations.places(owner, id), itemId);
-  const { signal } = watchClient(reply.raw);
-  return toWireConversation((await conversations.removeItem(owner, id, place, signal)) ?? unknownItem(itemId));
-}
-
-function readCaller({ terms, token: { owner } }: HttpRequest) {
-  return { conversations: terms.gateway.conversations, owner, seal: terms.protocols.responses.sealOf(owner) };
-}
-
-/** Who asks about which conversation, or about which item of it. */
-function readAsked(request: HttpRequest) {
-  const { id, item: itemId } = request.params as { readonly id: string; readonly item: string };
-  const query = toParameters(request.url);
-  return { ...readCaller(request), id: checkConversationId(id, "conversation_id"), itemId, query };
+function toRoute(method: string, path: string, handle: Handler): Route {
+  return { method, path, doors: ["responses"], handle };
 }

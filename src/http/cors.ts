@@ -1,43 +1,31 @@
-/** CORS: which pages may send requests, and which headers they may read. */
-import { rateHeaders } from "./rate.ts";
-import type { HttpReply } from "./reply.ts";
-import type { HttpRequest } from "./request.ts";
-import { isOperators } from "./router.ts";
+/** Which web pages may call: exact origins and nothing else, and no page what is the operator's. */
+import type { Call, Result } from "./call.ts";
+import type { Place } from "./router.ts";
 
-/** Opens endpoints to pages the operator names, operator routes to none. Returns whether it answered a preflight. */
-export function applyCors(request: HttpRequest, reply: HttpReply): boolean {
-  const { method, headers } = request;
-  const { corsOrigins } = request.terms;
-  if (corsOrigins.length === 0) return false;
+export type Cors = ReadonlySet<string>;
+
+export const createCors = (origins: readonly string[]): Cors => new Set(origins);
+
+const exposed =
+  "x-request-id, retry-after, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, " +
+  "x-portico-session, x-portico-history, x-portico-context, x-portico-replayed, x-portico-tried, x-portico-warning, " +
+  "x-portico-endpoints, x-portico-tokens";
+
+/** Sets what a page may read. Returns the answer to a preflight. */
+export function answerCors(cors: Cors, { request, response }: Call, place: Place | undefined): Result | undefined {
+  if (cors.size === 0) return undefined;
   // A cache must not serve one page's answer to another.
-  reply.header("vary", "Origin");
-  if (isOperators(request)) return false;
-  const { origin } = headers;
-  if (origin !== undefined && corsOrigins.includes(origin)) reply.header("access-control-allow-origin", origin);
-  reply.header("access-control-expose-headers", exposedHeaders);
-  if (method !== "OPTIONS") return false;
-  reply.set({
+  response.setHeader("vary", "Origin");
+  if (place?.doors.includes("operator")) return undefined;
+  const { origin = "", "access-control-request-headers": wanted } = request.headers;
+  if (cors.has(origin)) response.setHeader("access-control-allow-origin", origin);
+  response.setHeader("access-control-expose-headers", exposed);
+  if (request.method !== "OPTIONS") return undefined;
+  const headers = {
     vary: "Origin, Access-Control-Request-Headers",
     "access-control-allow-methods": "GET, POST, DELETE",
     "access-control-max-age": "600",
-    "content-length": "0", // or some browsers wait for a body
-  });
-  const wanted = headers["access-control-request-headers"];
-  if (wanted !== undefined) reply.header("access-control-allow-headers", wanted);
-  reply.code(204).send();
-  return true;
+    ...(wanted !== undefined && { "access-control-allow-headers": wanted }),
+  };
+  return { status: 204, headers };
 }
-
-const exposedHeaders = [
-  "x-request-id",
-  "retry-after",
-  ...rateHeaders,
-  "x-portico-session",
-  "x-portico-history",
-  "x-portico-context",
-  "x-portico-replayed",
-  "x-portico-tried",
-  "x-portico-warning",
-  "x-portico-tokens",
-  "x-portico-endpoints",
-].join(", ");

@@ -1,34 +1,39 @@
-/** Sends failures over HTTP: one shape on every path and status, even if no request could be read. */
-import type { ServerResponse } from "node:http";
+/** Failures over HTTP: one shape on every path and status, even where no request could be read. */
+import { STATUS_CODES, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { type ErrorCode, GatewayError, toWireError } from "../core/errors.ts";
 import { hasBody } from "./body.ts";
-import type { HttpReply } from "./reply.ts";
+import type { Call, Result } from "./call.ts";
 
-export function sendError(error: GatewayError, reply: HttpReply): void {
-  if (error.status === 401) reply.header("www-authenticate", "Bearer");
-  const retryAfter = toRetryAfter(error);
-  if (retryAfter !== undefined) reply.header("retry-after", retryAfter);
-  const { raw: incoming } = reply.request;
-  const isUnread = !incoming.complete && hasBody(incoming);
-  // The rest of a refused body must not be read as the next request.
-  if (isUnread || error.code === "draining") reply.header("connection", "close");
-  const { socket } = reply.raw;
+export function draining(): GatewayError {
+  const message =
+    "The gateway is shutting down. Send the request again; another instance or the restarted one takes it.";
+  return new GatewayError("draining", message, { retryAfterSeconds: 5 });
+}
+
+export function toErrorResult(error: GatewayError): Result {
+  const retryAfter = error.retryAfterSeconds ?? (error.status === 429 || error.status === 503 ? 1 : undefined);
+  return {
+    status: error.status,
+    body: { error: toWireError(error) },
+    headers: {
+      ...(error.status === 401 && { "www-authenticate": "Bearer" }),
+      ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+      ...(error.code === "draining" && { connection: "close" }),
+    },
+  };
+}
+
+/** The rest of a refused body must not be read as the next request: its connection is closed, but not before its sender can see why. */
+export function closeUnread({ request, response }: Call): void {
+  if (request.complete || !hasBody(request)) return;
+  response.setHeader("connection", "close");
+  const { socket } = response;
   // Node closes with this method once the answer is written.
-  if (isUnread && socket !== null) socket.destroySoon = () => closeAfterReading(socket);
-  reply.code(error.status).header("content-type", "application/json; charset=utf-8").send(toBody(error));
+  if (socket !== null) socket.destroySoon = () => closeAfterReading(socket);
 }
 
-/** The value of `Retry-After`, in seconds; a refusal that only lasts for a while always has one. */
-export function toRetryAfter({ status, retryAfterSeconds }: GatewayError): string | undefined {
-  const seconds = retryAfterSeconds ?? (status === 429 || status === 503 ? 1 : undefined);
-  return seconds?.toString();
-}
-
-/**
- * If the connection were closed at once, a client that still sends would get a reset and lose the answer. So what it
- * sends is discarded for a moment; a client that never ends is not waited for.
- */
+/** If the connection were closed at once, a client that still sends would get a reset and lose the answer. */
 function closeAfterReading(socket: Socket): void {
   socket.end();
   const overdue = setTimeout(() => socket.destroy(), lingerMs);
@@ -37,81 +42,57 @@ function closeAfterReading(socket: Socket): void {
 
 const lingerMs = 2_000;
 
-type Words = readonly [code: ErrorCode, message: string];
-
-/** Answers on the bare socket what is not an HTTP request. Returns what it has said, unless it was about a request. */
+/** Answers on the bare socket what is no HTTP request. Returns what was said, unless it was about a request that has its own end. */
 export function answerMalformed(
   failure: Error & { code?: string },
   socket: Socket,
-  requestId: string,
+  id: string,
 ): GatewayError | undefined {
-  // Node reports each chunk it cannot parse: a client that was answered and still sends is waited for.
+  // Node reports each chunk that it cannot parse: a client that was answered and still sends is waited for.
   if (socket.writableEnded && failure.code !== "ECONNRESET") return undefined;
   if (failure.code === "ECONNRESET" || !socket.writable) socket.destroy();
   else if (socket.bytesRead === 0) closeUnused(socket);
-  else return answerBare(socketErrors.get(failure.code) ?? malformed, socket, requestId);
+  else return answerBare(socketErrors[failure.code ?? ""] ?? malformed, socket, id);
   return undefined;
 }
 
-/**
- * A connection that was opened in advance has asked for nothing: what it gets could be taken for its first answer. But
- * after a long tick its time is over before what it has sent meanwhile is read; its time then begins with that, or
- * never, if that is blank lines alone.
- */
+/** Answers CONNECT in the same way: the client takes us for a proxy. */
+export function answerTunnel(socket: Socket, id: string): GatewayError | undefined {
+  // Nobody else handles its errors now.
+  socket.on("error", () => {});
+  const message = "The gateway is not a proxy, so it does not support CONNECT. Send the request itself.";
+  return answerBare(["malformed_http", message], socket, id);
+}
+
+/** A connection that asked for nothing. After a long tick, what it has sent meanwhile is read first. */
 function closeUnused(socket: Socket): void {
   setImmediate(() => {
     if (socket.bytesRead === 0) socket.destroy();
   });
 }
 
-/** Answers CONNECT, which Node leaves to us, in the same way: the client takes us for a proxy. */
-export function answerTunnel(socket: Socket, requestId: string): GatewayError | undefined {
-  // Nobody else handles its errors now.
-  socket.on("error", () => {});
-  return answerBare(
-    ["malformed_http", "The gateway is not a proxy, so it does not support CONNECT. Send the request itself."],
-    socket,
-    requestId,
-  );
-}
+type Words = readonly [code: ErrorCode, message: string];
 
-function answerBare(words: Words, socket: Socket, requestId: string): GatewayError | undefined {
-  const answer = answerOn(socket);
+function answerBare(words: Words, socket: Socket, id: string): GatewayError | undefined {
+  // No public property tells the answer that is in progress on a socket; Node's own handler looks here too.
+  const { _httpMessage: answer } = socket as { readonly _httpMessage?: ServerResponse | null };
   // Inside an answer that has begun, it would be taken for the rest of it.
-  if (answer?.headersSent) {
+  if (answer?.headersSent === true) {
     socket.destroy();
     return undefined;
   }
   const error = new GatewayError(...words);
-  const body = toBody(error);
-  // Importing node:http loads all its exports, even fetch and WebSocket, which no start should wait for.
-  const { STATUS_CODES } = process.getBuiltinModule("node:http");
+  const body = JSON.stringify({ error: toWireError(error) });
   socket.write(
     `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\nx-request-id: ${requestId}\r\n\r\n${body}`,
+      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\nx-request-id: ${id}\r\n\r\n${body}`,
   );
   closeAfterReading(socket);
-  // Half a request is one too, and has its own line in the log.
-  return answer === undefined ? error : undefined;
+  return answer ? undefined : error;
 }
 
-/** The answer to the request that is in progress on a socket, if any. */
-function answerOn(socket: Socket): ServerResponse | undefined {
-  // No public property says it; Node's own handler of such requests looks here too.
-  const { _httpMessage: answer } = socket as { readonly _httpMessage?: ServerResponse | null };
-  return answer ?? undefined;
-}
-
-const socketErrors = new Map<unknown, Words>([
-  ["HPE_HEADER_OVERFLOW", ["headers_too_large", "The request's headers are too large; the limit is 16 KiB."]],
-  [
-    "ERR_HTTP_REQUEST_TIMEOUT",
-    ["request_timeout", "The request's headers did not arrive in time (gateway.http.limits.headers_timeout_ms)."],
-  ],
-]);
-
+const socketErrors: Readonly<Record<string, Words>> = {
+  HPE_HEADER_OVERFLOW: ["headers_too_large", "The request's headers are too large; the limit is 16 KiB."],
+  ERR_HTTP_REQUEST_TIMEOUT: ["request_timeout", "The request's headers did not arrive in 10 seconds."],
+};
 const malformed: Words = ["malformed_http", "This is not a well-formed HTTP request."];
-
-function toBody(error: GatewayError): string {
-  return JSON.stringify({ error: toWireError(error) });
-}

@@ -1,31 +1,27 @@
-/** Reads the key that identifies a repeated request. */
+/** Reads the key by which a repeated request is known. */
 import { createHmac } from "node:crypto";
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { GatewayError } from "../core/errors.ts";
-import type { AskedKey } from "../core/gateway.ts";
+import type { Caller } from "../core/gateway.ts";
 
-const maxKeyLength = 255;
+const maxCharacters = 255;
 const param = "Idempotency-Key";
 
 /**
- * The same request has the same path, the same hint and the same bytes. The digest is keyed with the key itself, so
- * that nobody can find out by guessing whose session it was.
+ * The same request has the same target, the same hint and the same bytes. The fingerprint is keyed with the key itself,
+ * so that nobody can find out by guessing whose session it was.
  */
-export function readIdempotencyKey(
-  headers: IncomingHttpHeaders,
-  path: string,
+export function readIdempotency(
+  { headers, url }: IncomingMessage,
   hint: string | undefined,
   body: Buffer,
-): AskedKey | undefined {
+): Caller["idempotency"] {
   const key = headers["idempotency-key"];
   if (key === undefined) return undefined;
-  if (typeof key !== "string" || key === "" || key.length > maxKeyLength) {
-    const message = `The header '${param}' must have 1 to ${maxKeyLength} characters.`;
-    throw new GatewayError("invalid_value", message, { param });
-  }
-  const fingerprint = createHmac("sha256", key)
-    .update(JSON.stringify([path, hint ?? null]))
-    .update(body)
-    .digest("base64url");
-  return { key, fingerprint, param };
+  if (typeof key !== "string" || key === "" || key.length > maxCharacters)
+    throw new GatewayError("invalid_value", `The header '${param}' must have 1 to ${maxCharacters} characters.`, {
+      param,
+    });
+  const target = JSON.stringify([url, hint ?? null]);
+  return { key, fingerprint: createHmac("sha256", key).update(target).update(body).digest("base64url") };
 }

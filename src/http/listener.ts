@@ -2,36 +2,35 @@
 import { promises as dns } from "node:dns";
 import { once } from "node:events";
 import { chmodSync, lstatSync, rmSync } from "node:fs";
-import { type AddressInfo, connect, createServer, type Server } from "node:net";
-import { codeOf } from "../core/errors.ts";
-import type { HttpServer } from "./server.ts";
+import { type AddressInfo, connect, createServer, type ListenOptions, type Server } from "node:net";
 import type { HttpSettings } from "./settings.ts";
 
 export interface Listener {
-  /** Accepts connections; returns the address. */
-  listen(settings: Pick<HttpSettings, "bind" | "port" | "socketMode">): Promise<string>;
-  /** Accepts no more, and waits until every connection is closed. */
+  /** Resolves with the address. */
+  listen(where: Pick<HttpSettings, "bind" | "port" | "socketMode">): Promise<string>;
+  /** Accepts no connection; resolves when all are closed. */
   close(): Promise<void>;
 }
 
 /** Connections that may wait to be accepted. */
 const backlog = 4096;
 
-export function createListener(app: HttpServer): Listener {
-  /** Listeners at further addresses, which hand their connections to the one server. */
-  const others: Server[] = [];
+export function createListener(server: Server, maxConnections: number): Listener {
+  const servers = [server];
+  server.maxConnections = maxConnections;
 
+  /** A further address, whose connections are the one server's. */
   async function listenToo(host: string): Promise<void> {
-    const { port } = app.server.address() as AddressInfo;
-    // As the server itself would accept them.
+    const { port } = server.address() as AddressInfo;
     const other = createServer({ allowHalfOpen: true, noDelay: true });
-    other.on("connection", (socket) => app.server.emit("connection", socket));
-    other.listen({ host, port, backlog });
+    other.maxConnections = maxConnections;
+    other.on("connection", (socket) => server.emit("connection", socket));
     try {
-      await once(other, "listening");
-      others.push(other);
+      await begin(other, { host, port });
+      servers.push(other);
     } catch (thrown) {
-      if (!isAbsent(thrown)) throw thrown;
+      // A list of hosts may name one that this machine does not have.
+      if (!absent.has((thrown as NodeJS.ErrnoException).code)) throw thrown;
     }
   }
 
@@ -40,51 +39,49 @@ export function createListener(app: HttpServer): Listener {
       if (bind.startsWith("unix:")) {
         const path = bind.slice("unix:".length);
         await removeDeadSocket(path);
-        await app.listen({ path });
-        chmodSync(path, socketMode); // whoever connected before still needs a token
+        await begin(server, { path });
+        // Whoever connected before still needs a token.
+        chmodSync(path, socketMode);
         return bind;
       }
-      const [host = bind, ...more] = await findAddresses(bind);
-      const address = await app.listen({ host, port, backlog });
-      for (const other of more) await listenToo(other);
-      return address;
+      const [host = bind, ...others] = await findAddresses(bind);
+      await begin(server, { host, port });
+      for (const other of others) await listenToo(other);
+      return toUrl(server.address() as AddressInfo);
     },
-    async close() {
-      await Promise.all([app.close(), ...others.map((other) => new Promise((resolve) => other.close(resolve)))]);
+    close: async () => {
+      await Promise.all(servers.map((each) => new Promise((resolve) => each.close(resolve))));
     },
   };
 }
 
-/** The addresses to listen at: all that `localhost` has, IPv4 first, which every machine has; else the one given. */
-export async function findAddresses(bind: string): Promise<readonly string[]> {
+const absent: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
+
+async function begin(server: Server, where: ListenOptions): Promise<void> {
+  server.listen({ backlog, ...where });
+  await once(server, "listening");
+}
+
+/** All addresses of `localhost`, IPv4 first, which every machine has. */
+async function findAddresses(bind: string): Promise<readonly string[]> {
   if (bind !== "localhost") return [bind];
   const found = await dns.lookup(bind, { all: true, order: "ipv4first" });
-  // A list of hosts may name one twice.
   return [...new Set(found.map(({ address }) => address))];
 }
 
-/** Whether listening failed because a further address of `localhost` is none of this machine's. */
-export function isAbsent(thrown: unknown): boolean {
-  return absentCodes.has(codeOf(thrown));
-}
-
-const absentCodes: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
-
-/** Clears a socket that a killed process left behind. Leaves alone anything else, or one in use: listening reports it. */
+/** Clears what a killed process left behind. Anything else, or one in use, stays: listening reports it. */
 async function removeDeadSocket(path: string): Promise<void> {
-  if (!isSocket(path)) return;
+  // A plain file refuses connections too.
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSocket() !== true) return;
   const { promise: isDead, resolve } = Promise.withResolvers<boolean>();
   const socket = connect(path, () => resolve(false));
-  socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
+  socket.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code === "ECONNREFUSED"));
   if (await isDead) rmSync(path, { force: true });
   socket.destroy();
 }
 
-/** A plain file refuses connections too. */
-function isSocket(path: string): boolean {
-  try {
-    return lstatSync(path).isSocket();
-  } catch {
-    return false;
-  }
+/** What a client can be pointed at. */
+function toUrl({ address, family, port }: AddressInfo): string {
+  const host = address === "0.0.0.0" ? "127.0.0.1" : address;
+  return `http://${family === "IPv6" ? `[${host}]` : host}:${port}`;
 }

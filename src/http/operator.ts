@@ -1,190 +1,162 @@
 /** The operator's routes: list, show, delete, export, import and prune what is stored, whoever owns it. */
-import { Readable } from "node:stream";
-import type { IncomingMessage } from "node:http";
-import { GatewayError, toGatewayError } from "../core/errors.ts";
-import type { ArchiveRecord, Pruned, SessionStore } from "../core/store.ts";
-import { deleteWanted, exportWanted, findUnderHint, findWanted, type Wanted } from "../core/wanted.ts";
-import { toTurnId } from "../protocols/chat/completion.ts";
-import { bodyIncomplete, sendContinue, tooSlow } from "./body.ts";
-import { exclusive, hintNames, missingHint, readHintOf, readLimit, readOutside, readQuery } from "./query.ts";
-import type { HttpReply } from "./reply.ts";
-import type { HttpRequest } from "./request.ts";
+import { GatewayError, toWireError } from "../core/errors.ts";
+import type { Erased, Operator, Pruned, SessionRecord, SessionSummary, TurnRecord } from "../core/store.ts";
+import { readPieces } from "./body.ts";
+import type { Call, Handler, Route } from "./call.ts";
+import { exclusive, hintNames, readHintOf, readLimit, readQuery } from "./query.ts";
+import type { Streams } from "./stream.ts";
 
-/** What the operator's routes work on. */
-export interface Operator {
-  readonly store: SessionStore;
+export interface OperatorParts {
+  readonly store: Operator;
+  readonly streams: Streams;
+  readonly now: () => number;
+  readonly newKey: () => string;
   /** Applies the configured retention now. */
-  readonly prune: () => Promise<Omit<Pruned, "more">>;
-  /** An archive as text, line by line. */
-  readonly writeArchive: (records: AsyncIterable<ArchiveRecord>) => AsyncIterable<string>;
-  /** The records of an archive's bytes. */
-  readonly readArchive: (bytes: AsyncIterable<Uint8Array>) => AsyncIterable<ArchiveRecord>;
+  readonly prune: () => Promise<Pruned>;
 }
 
-/** `GET /operator/sessions?owner=&user=&hint=&after=&limit=`, or with `outside=true` turns outside sessions. */
-export async function listSessions(request: HttpRequest): Promise<unknown> {
-  const query = readQuery(request, [...hintNames, "after", "limit", "outside"]);
-  const { owner, after } = query;
-  const limit = readLimit(query.limit);
-  const hint = readHintOf(query);
-  const isOutside = readOutside(query.outside);
-  if (isOutside && hint !== undefined) throw exclusive("outside", "hint");
-  const page = { owner, after, limit: limit + 1 };
-  const { store } = request.terms.operator;
-  const found = await (isOutside ? store.listSessionless(page) : store.listSessions({ ...page, hint }));
-  return { object: "list", data: found.slice(0, limit), hasMore: found.length > limit };
-}
+export function createOperatorRoutes({ store, streams, now, newKey, prune }: OperatorParts): readonly Route[] {
+  const list: Handler = async ({ request }) => {
+    const query = readQuery(request, [...hintNames, "after", "limit", "outside"]);
+    const hint = readHintOf(query);
+    const isOutside = query.outside === "true";
+    if (isOutside && hint !== undefined) throw exclusive("outside", "hint");
+    const wanted = { owner: query.owner, after: query.after, limit: readLimit(query.limit) };
+    const found = isOutside ? store.listOutside(wanted) : store.listSessions({ ...wanted, hint });
+    const { entries, hasMore } = await found;
+    return { body: { object: "list", data: entries.map(toSummary), hasMore } };
+  };
 
-/** `DELETE /operator/sessions?user=` or `?hint=`: all under the hint, of every owner or of one. */
-export async function deleteSessions(request: HttpRequest): Promise<unknown> {
-  const { store } = request.terms.operator;
-  const query = readQuery(request, hintNames);
-  const hint = readHintOf(query);
-  if (hint === undefined) throw missingHint();
-  const data: unknown[] = [];
-  for (const wanted of await findUnderHint(store, hint, query.owner)) {
-    if ((await deleteWanted(store, wanted)) > 0) data.push(toDeleted(wanted));
+  const show: Handler = async (call) => {
+    readQuery(call.request, []);
+    const [id = ""] = call.names;
+    const session = await store.readSession(id);
+    return pour(call, writeSession(session, id, store.readTurns(session)), "application/json", streams);
+  };
+
+  const eraseOne: Handler = async ({ request, names: [id = ""] }) => {
+    readQuery(request, []);
+    return { body: toDeleted(await store.erase(id, newKey(), now())) };
+  };
+
+  const eraseUnderHint: Handler = async ({ request, settings }) => {
+    const query = readQuery(request, hintNames);
+    const hint = readHintOf(query);
+    if (hint === undefined) throw missingHint();
+    // They may have turns running, and nothing stored yet.
+    const owners = settings.tokens.map(({ owner }) => owner);
+    const erased = await store.eraseHint({ hint, owner: query.owner, owners }, newKey(), now());
+    return { body: { object: "list", data: erased.map(toDeleted) } };
+  };
+
+  const exportAll: Handler = async (call) => {
+    const { session, ...query } = readQuery(call.request, [...hintNames, "session"]);
+    const hint = readHintOf(query);
+    if (hint !== undefined && session !== undefined) throw exclusive("session", "hint");
+    if (hint === undefined && query.owner !== undefined) throw missingHint();
+    call.record.objectId = session;
+    const one = session === undefined ? undefined : [session];
+    const ids = hint === undefined ? one : await findUnder(hint, query.owner);
+    return pour(call, store.exportLines(ids), "application/x-ndjson", streams);
+  };
+
+  async function findUnder(hint: string, owner: string | undefined): Promise<readonly string[]> {
+    const { entries } = await store.listSessions({ hint, owner, limit: maxOwners });
+    if (entries.length === 0) throw new GatewayError("not_found", "There is no session under this hint.");
+    return entries.map(({ id }) => id);
   }
-  return { object: "list", data };
+
+  const importAll: Handler = async (call) => {
+    readQuery(call.request, []);
+    const { "content-type": type = "" } = call.request.headers;
+    if (!/^application\/x-ndjson\s*(;|$)/i.test(type)) {
+      const message = "The body must be an archive: send the header 'Content-Type: application/x-ndjson'.";
+      throw new GatewayError("unsupported_media_type", message);
+    }
+    return { body: { object: "import", ...(await store.importLines(readPieces(call))) } };
+  };
+
+  const pruneNow: Handler = async ({ request }) => {
+    readQuery(request, []);
+    const { sessions, turns } = await prune();
+    return { body: { object: "prune", sessions, turns } };
+  };
+
+  const doors = ["operator"] as const;
+  return [
+    { method: "GET", path: "/operator/sessions", doors, handle: list },
+    { method: "DELETE", path: "/operator/sessions", doors, handle: eraseUnderHint },
+    { method: "GET", path: "/operator/sessions/:id", doors, handle: show },
+    { method: "DELETE", path: "/operator/sessions/:id", doors, handle: eraseOne },
+    { method: "GET", path: "/operator/export", doors, handle: exportAll },
+    { method: "POST", path: "/operator/import", doors, handle: importAll },
+    { method: "POST", path: "/operator/prune", doors, handle: pruneNow },
+  ];
 }
 
-/** `GET /operator/sessions/{id}`, with all its turns; also for a turn outside of sessions. */
-export async function showSession(request: HttpRequest, reply: HttpReply): Promise<HttpReply> {
-  const wanted = await find(request);
-  const records = request.terms.operator.store.exportRecords(wanted.id);
-  return sendText(writeWanted(wanted, records), "application/json", reply);
+/** An owner has one session under a hint. */
+const maxOwners = 10_000;
+
+/** A missing hint must not mean everybody's sessions. */
+function missingHint(): GatewayError {
+  const message = "Specify whose sessions: 'user' or 'hint' is missing.";
+  return new GatewayError("missing_required_parameter", message, { param: "user" });
 }
 
-/** `DELETE /operator/sessions/{id}`; a turn outside of sessions with all that follow it. */
-export async function deleteSession(request: HttpRequest): Promise<unknown> {
-  const wanted = await find(request);
-  if ((await deleteWanted(request.terms.operator.store, wanted)) === 0) {
-    throw new GatewayError("not_found", `Session with id '${wanted.id}' not found.`);
-  }
-  return toDeleted(wanted);
-}
+const toDeleted = ({ id, type }: Erased) => ({ id, object: type, deleted: true });
 
-/** `GET /operator/export`, or with `?session=`, `?user=` or `?hint=` only those. */
-export async function exportArchive(request: HttpRequest, reply: HttpReply): Promise<HttpReply> {
-  const { store, writeArchive } = request.terms.operator;
-  const query = readQuery(request, [...hintNames, "session"]);
-  const { session } = query;
-  const hint = readHintOf(query);
-  if (hint !== undefined && session !== undefined) throw exclusive("session", "hint");
-  if (hint === undefined && query.owner !== undefined) throw missingHint();
-  const one = session === undefined ? undefined : [await findWanted(store, toTurnId(session))];
-  const wanted = hint === undefined ? one : await findUnderHint(store, hint, query.owner);
-  if (wanted?.length === 0) throw new GatewayError("not_found", "There is no session under this hint.");
-  const records = wanted !== undefined ? exportWanted(store, wanted) : store.exportRecords();
-  return sendText(writeArchive(records), "application/x-ndjson", reply);
-}
+const toDate = (at: number): string => new Date(at).toISOString();
 
-/** `POST /operator/import`: all of the archive, or nothing. */
-export async function importArchive(request: HttpRequest, reply: HttpReply): Promise<unknown> {
-  readQuery(request, []);
-  const { operator, limits } = request.terms;
-  const [type = ""] = (request.headers["content-type"] ?? "").split(";");
-  if (type.trim().toLowerCase() !== "application/x-ndjson") {
-    throw new GatewayError(
-      "unsupported_media_type",
-      "The body must be an archive: send the header 'Content-Type: application/x-ndjson'.",
-    );
-  }
-  sendContinue(reply);
-  const bytes = readChunks(request.raw, limits.bodyIdleTimeoutMs);
-  return { object: "import", ...(await operator.store.importRecords(operator.readArchive(bytes))) };
-}
-
-/** `POST /operator/prune` */
-export async function prune(request: HttpRequest): Promise<unknown> {
-  readQuery(request, []);
-  const { sessions, turns } = await request.terms.operator.prune();
-  return { object: "prune", sessions, turns };
-}
-
-async function find(request: HttpRequest): Promise<Wanted> {
-  readQuery(request, []);
-  const { id } = request.params as { readonly id: string };
-  return findWanted(request.terms.operator.store, toTurnId(id));
-}
-
-function toDeleted({ id, type }: Wanted): unknown {
-  return { id, object: type, deleted: true };
+/** What is outside of sessions is named by its first turn. */
+function toSummary({ id, createdAt, updatedAt, ...rest }: SessionSummary): object {
+  const name = id.startsWith("conv_") ? id : `resp_${id}`;
+  return { id: name, ...rest, createdAt: toDate(createdAt), updatedAt: toDate(updatedAt) };
 }
 
 /** One JSON object, written while it is read: a session may be too long to hold in memory. */
-async function* writeWanted(
-  { type, id, owner }: Wanted,
-  records: AsyncIterable<ArchiveRecord>,
+async function* writeSession(
+  { isHidden, owner, createdAt, updatedAt, metadata, tip }: SessionRecord,
+  id: string,
+  turns: AsyncIterable<TurnRecord>,
 ): AsyncGenerator<string, void, void> {
-  if (type === "thread") yield openTurns({ object: type, id, owner });
+  const times = { createdAt: toDate(createdAt), updatedAt: toDate(updatedAt) };
+  const head = { object: isHidden ? "thread" : "session", id, owner, ...times, metadata, tip: tip && `resp_${tip}` };
+  yield `${JSON.stringify(head).slice(0, -1)},"turns":[`;
   let separator = "";
-  for await (const record of records) {
-    if (record.type === "session") {
-      const { type: object, hint: _hint, ...session } = record;
-      yield openTurns({ object, ...session });
-    } else if (record.type === "turn") {
-      yield separator + JSON.stringify(record.turn);
-      separator = ",";
-    }
+  for await (const turn of turns) {
+    yield separator + JSON.stringify(toTurn(turn));
+    separator = ",";
   }
   yield "]}";
 }
 
-function openTurns(head: object): string {
-  return `${JSON.stringify(head).slice(0, -1)},"turns":[`;
+function toTurn({ key, parent, model, createdAt, input, answer, told, record }: TurnRecord): object {
+  const { status, usage, error } = told;
+  return {
+    id: `resp_${key}`,
+    parent: parent && `resp_${parent}`,
+    model,
+    createdAt: toDate(createdAt),
+    status,
+    usage,
+    input,
+    output: answer,
+    told: { history: record?.told, failure: error && toWireError(error) },
+  };
 }
 
-/** Cuts off a caller that reads nothing for too long; a failure after the head was sent can only be logged. */
-function sendText(text: AsyncIterable<string>, type: string, reply: HttpReply): HttpReply {
-  const { limits, journal } = reply.request.terms;
-  async function* gather(): AsyncGenerator<string, void, void> {
-    let gathered = "";
-    try {
-      for await (const piece of text) {
-        gathered += piece;
-        if (gathered.length < writeLength) continue;
-        yield gathered;
-        gathered = "";
-      }
-    } catch (thrown) {
-      if (reply.raw.headersSent) journal.report(toGatewayError(thrown), reply.request);
-      throw thrown;
-    }
-    yield gathered;
+/** Sends text as it comes. What fails before the first of it is told by a status, what fails later cuts the answer. */
+async function pour(
+  { id, response }: Call,
+  texts: AsyncIterable<string>,
+  type: string,
+  streams: Streams,
+): Promise<undefined> {
+  const headers = { "content-type": `${type}; charset=utf-8`, "cache-control": "no-store", "x-request-id": id };
+  const stream = streams.open(response, () => response.writeHead(200, headers), false);
+  for await (const text of texts) {
+    await stream.write(text);
+    if (response.destroyed) return;
   }
-
-  reply.raw.socket?.setTimeout(limits.stalledClientTimeoutMs);
-  return reply.header("content-type", `${type}; charset=utf-8`).send(Readable.from(gather()));
-}
-
-/** How many characters are sent per write. */
-const writeLength = 64 * 1024;
-
-/** The body as it arrives. An archive may be long, but it must keep moving. */
-async function* readChunks(incoming: IncomingMessage, idleMs: number): AsyncGenerator<Uint8Array, void, void> {
-  // Whoever reports an error still looks at the request, so it is not destroyed.
-  const chunks = incoming.iterator({ destroyOnReturn: false });
-  try {
-    for (;;) {
-      const step = await within(chunks.next(), idleMs);
-      if (step.done === true) return;
-      yield step.value;
-    }
-  } finally {
-    void chunks.return?.();
-  }
-}
-
-async function within<T>(step: Promise<T>, idleMs: number): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  // Timers run before sockets: after a stall of our own, first read what has arrived.
-  const timer = setTimeout(() => setImmediate(reject, tooSlow(idleMs, " Nothing was imported.")), idleMs);
-  try {
-    return await Promise.race([step, late]);
-  } catch (thrown) {
-    throw thrown instanceof GatewayError ? thrown : bodyIncomplete(thrown);
-  } finally {
-    clearTimeout(timer);
-  }
+  stream.end("");
 }

@@ -1,72 +1,59 @@
 /** Reads the query parameters of the operator's routes. */
-import { GatewayError } from "../core/errors.ts";
-import { toStoredHint } from "./hint.ts";
-import { toParameters } from "./paths.ts";
-import type { HttpRequest } from "./request.ts";
+import type { IncomingMessage } from "node:http";
+import { type ErrorCode, GatewayError } from "../core/errors.ts";
+import { toHintValue } from "./hint.ts";
+import { toQuery } from "./router.ts";
 
 type Query<Name extends string> = Readonly<Partial<Record<Name, string>>>;
 
-const usualLimit = 50;
-const maxLimit = 1_000;
-
 /** Refuses unknown names: what a misspelled filter should exclude would be deleted, or listed, with the rest. */
-export function readQuery<Name extends string>({ url }: HttpRequest, known: readonly Name[]): Query<Name> {
+export function readQuery<Name extends string>({ url = "" }: IncomingMessage, known: readonly Name[]): Query<Name> {
   const values: Partial<Record<Name, string>> = {};
-  for (const [name, value] of Object.entries(toParameters(url))) {
-    const found = known.find((each) => each === name);
-    if (found === undefined) throw unknownName(name, known);
-    // A repeated parameter arrives as a list.
-    if (typeof value === "string") values[found] = value;
-    else throw new GatewayError("invalid_value", `Invalid '${name}': it may be given only once.`, { param: name });
+  for (const [param, value] of toQuery(url)) {
+    const name = known.find((each) => each === param);
+    if (name === undefined) {
+      const allowed = known.length === 0 ? "none is accepted here" : `those accepted here are ${known.join(", ")}`;
+      throw refuse("unsupported_parameter", param, `Unknown query parameter '${param}'; ${allowed}.`);
+    }
+    if (values[name] !== undefined) throw invalid(param, "it may be given only once");
+    values[name] = value;
   }
   return values;
-}
-
-function unknownName(name: string, known: readonly string[]): GatewayError {
-  const allowed = known.length === 0 ? "none is accepted here" : `those accepted here are ${known.join(", ")}`;
-  return new GatewayError("unsupported_parameter", `Unknown query parameter '${name}'; ${allowed}.`, { param: name });
 }
 
 /** The parameters for a hint. */
 export const hintNames = ["user", "hint", "owner"] as const;
 
-/** The size of a page. */
-export function readLimit(text: string | undefined): number {
-  if (text === undefined || text === "") return usualLimit;
-  const limit = /^\d+$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= maxLimit) return limit;
-  throw new GatewayError("out_of_range", `Invalid 'limit': expected an integer from 1 to ${maxLimit}.`, {
-    param: "limit",
-  });
-}
-
 /** The hint of `user=ann` or `hint=header:X-Session-Id=garden`. */
 export function readHintOf({ user, hint, owner }: Query<(typeof hintNames)[number]>): string | undefined {
   if (user !== undefined && hint !== undefined) throw exclusive("user", "hint");
-  const written = user === undefined ? hint : `user=${user}`;
-  if (written === undefined) return undefined;
   // An empty owner must not select everybody's sessions.
-  if (owner === "") throw new GatewayError("invalid_value", "Invalid 'owner': it is empty.", { param: "owner" });
-  const stored = toStoredHint(written);
-  if (stored !== undefined) return stored;
-  const param = user === undefined ? "hint" : "user";
-  const expected = param === "user" ? "it is empty" : "expected e.g. header:X-Session-Id=garden or user=ann";
-  throw new GatewayError("invalid_value", `Invalid '${param}': ${expected}.`, { param });
+  if (owner === "") throw invalid("owner", "it is empty");
+  if (user === undefined && hint === undefined) return undefined;
+  const value = toHintValue(hint ?? `user=${user}`);
+  if (value !== undefined) return value;
+  throw hint === undefined
+    ? invalid("user", "it is empty")
+    : invalid("hint", "expected e.g. header:X-Session-Id=garden or user=ann");
 }
 
-/** For parameters that exclude each other. */
+const maxLimit = 1_000;
+
+/** The size of a page. */
+export function readLimit(text = "50"): number {
+  const limit = /^\d+$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= maxLimit) return limit;
+  throw refuse("out_of_range", "limit", `Invalid 'limit': expected an integer from 1 to ${maxLimit}.`);
+}
+
 export function exclusive(param: string, other: string): GatewayError {
-  return new GatewayError("mutually_exclusive", `'${param}' and '${other}' cannot be used together.`, { param });
+  return refuse("mutually_exclusive", param, `'${param}' and '${other}' cannot be used together.`);
 }
 
-/** Whether it is about turns outside sessions. */
-export function readOutside(text: string | undefined): boolean {
-  if (text === undefined || text === "true" || text === "false") return text === "true";
-  throw new GatewayError("invalid_value", "Invalid 'outside': expected true or false.", { param: "outside" });
+function invalid(param: string, fault: string): GatewayError {
+  return refuse("invalid_value", param, `Invalid '${param}': ${fault}.`);
 }
 
-/** A missing hint must not mean everybody's sessions. */
-export function missingHint(): GatewayError {
-  const message = "Specify whose sessions: 'user' or 'hint' is missing.";
-  return new GatewayError("missing_required_parameter", message, { param: "user" });
+function refuse(code: ErrorCode, param: string, message: string): GatewayError {
+  return new GatewayError(code, message, { param });
 }

@@ -1,110 +1,100 @@
-/** What a route is, and which one a path leads to; refuses requests that none takes, naming what was probably meant. */
-import type { IncomingMessage } from "node:http";
+/** Finds what answers a path; of one that nothing answers it says what was probably meant. */
 import { GatewayError } from "../core/errors.ts";
-import type { Endpoint } from "./auth.ts";
-import { decodePath, toPath, toRoutePath } from "./paths.ts";
-import type { HttpReply } from "./reply.ts";
-import type { HttpRequest } from "./request.ts";
-import { asksForWebSocket } from "./websocket.ts";
+import type { Call, Route } from "./call.ts";
+import { asksForWebSocket } from "./upgrade.ts";
 
-export type Answer = (request: HttpRequest, reply: HttpReply) => unknown;
-
-export interface Route {
-  readonly path: string;
-  /** GET answers HEAD too. */
-  readonly methods: { readonly [method: string]: Answer };
-  /** Answers a GET that asks to become a connection. */
-  readonly upgrade?: Answer;
-  /** What a token must open, at least one of them; none: no token is needed. */
-  readonly endpoints: readonly Endpoint[];
-  /** A POST that may come without a body. */
-  readonly needsNoBody?: boolean;
-  /** It checks the type of its body itself. */
-  readonly takesAnyType?: boolean;
+/** The routes of one path, by their methods; all ask for the same doors. */
+export interface Place extends Pick<Route, "path" | "doors"> {
+  readonly form: RegExp;
+  readonly routes: Map<string, Route>;
 }
 
-/** Finds the route that a target leads to, and what stands there for its parameters. */
-export type FindRoute = (target: string) => { readonly route: Route; readonly params: Params } | undefined;
+export type FindPlace = (path: string) => Place | undefined;
 
-export type Params = Readonly<Record<string, string>>;
+export function createFindPlace(routes: readonly Route[]): FindPlace {
+  const places = new Map<string, Place>();
+  for (const route of routes) {
+    const { path, doors } = route;
+    const form = new RegExp(`^${path.replaceAll(/:\w+/g, "([^/]+)").replace("*", "(.+)")}$`, "s");
+    const place = places.get(path) ?? { path, doors, form, routes: new Map() };
+    places.set(path, place);
+    place.routes.set(route.method, route);
+  }
+  const open = [...places.values()].filter(({ path }) => /[:*]/.test(path));
+  // A name comes before a place that any name may take; nobody asks for one that is spelled as a pattern.
+  return (path) => places.get(path) ?? open.find(({ form }) => form.test(path));
+}
 
-/** The first that fits is taken: a name must come before a parameter in its place. */
-export function createFindRoute(routes: readonly Route[]): FindRoute {
-  const known = routes.map((route) => {
-    const pattern = route.path.replaceAll(/:(\w+)/g, "(?<$1>[^/]+)").replace("*", "(?<rest>.*)");
-    return { route, form: new RegExp(`^${pattern}$`, "s") };
-  });
-  return (target) => {
-    const path = toRoutePath(target);
-    const decoded = decodePath(path);
-    for (const { route, form } of known) {
-      const found = form.exec(decoded ?? path);
-      // What cannot be decoded is refused at admission.
-      if (found !== null) return { route, params: decoded === undefined ? {} : decodeAll(found.groups) };
-    }
+/** Throws what is wrong with path or method; the answer then lists the methods that the path has. */
+export function requireRoute(find: FindPlace, place: Place | undefined, { path, request, response }: Call): Route {
+  const { method = "GET" } = request;
+  if (place === undefined) throw unknownUrl(method, path, (other) => find(other) !== undefined);
+  const wanted = asksForWebSocket(request) && place.routes.has("UPGRADE") ? "UPGRADE" : method;
+  const route = place.routes.get(wanted === "HEAD" ? "GET" : wanted);
+  if (route !== undefined) return route;
+  const methods = [...place.routes.keys()].filter((each) => each !== "UPGRADE");
+  response.setHeader("allow", methods.join(", "));
+  const message = `Method ${method} is not allowed on ${place.path}; use ${methods.join(" or ")}.`;
+  throw new GatewayError("method_not_allowed", message);
+}
+
+/** What stands in the places that the route leaves open. */
+export function namesIn({ form }: Place, path: string): readonly string[] {
+  return (form.exec(path) ?? []).slice(1).map(decodeURIComponent);
+}
+
+/** Azure-style clients send `/openai/v1/…` or `/openai/…` for `/v1/…`, or a deployment, which is the model. */
+const azure = /^\/openai\/(?:v1\/|deployments\/([^/]+)\/(?=chat\/completions$))?/;
+
+/** The path of a target as the routes know it. */
+export function toPath(target: string): { readonly path: string; readonly deployment: string | undefined } {
+  const bare = toBarePath(target);
+  const path = decode(bare) ?? bare;
+  if (!path.startsWith("/openai/")) return { path, deployment: undefined };
+  return { path: path.replace(azure, "/v1/"), deployment: azure.exec(path)?.[1] };
+}
+
+/** Otherwise a `%` in it belongs to no character. */
+export function isDecodable(target: string): boolean {
+  return decode(toBarePath(target)) !== undefined;
+}
+
+/** Clients that take us for a proxy put the host in front, which servers must accept (RFC 9112, 3.2.2). */
+function toBarePath(target: string): string {
+  const local = target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?]*\/?/i, "/");
+  const end = local.search(/[?#]/);
+  return end === -1 ? local : local.slice(0, end);
+}
+
+/** Encoded slashes and percent signs stay so: they belong to a name, which is decoded by itself. */
+function decode(path: string): string | undefined {
+  if (!path.includes("%")) return path;
+  try {
+    return decodeURI(path.replaceAll("%25", "%2525"));
+  } catch {
     return undefined;
-  };
+  }
 }
 
-function decodeAll(names: Params = {}): Params {
-  return Object.fromEntries(Object.entries(names).map(([param, name]) => [param, decodeURIComponent(name)]));
+export function toQuery(target: string): URLSearchParams {
+  const [, query = ""] = /[?#](.*)/s.exec(target) ?? [];
+  return new URLSearchParams(query);
 }
 
-/** What answers a request, and its route; refuses one that none takes: its path is unknown, or allows other methods. */
-export function requireRoute(
-  find: FindRoute,
-  request: HttpRequest,
-  reply: HttpReply,
-): { readonly route: Route; readonly answer: Answer } {
-  const { method, route } = request;
-  if (route === undefined) throw unknownUrl(method, toPath(request.url), find);
-  const answer = findAnswer(request);
-  if (answer !== undefined) return { route, answer };
-  const allowed = Object.keys(route.methods);
-  reply.header("allow", allowed.join(", "));
-  throw new GatewayError(
-    "method_not_allowed",
-    `Method ${method} is not allowed on ${route.path}; use ${allowed.join(" or ")}.`,
-  );
-}
-
-function findAnswer({ route, method, raw }: HttpRequest): Answer | undefined {
-  if (route?.upgrade !== undefined && asksForWebSocket(raw)) return route.upgrade;
-  return route?.methods[method === "HEAD" ? "GET" : method];
-}
-
-/** Whether a request leaves HTTP where its route allows that; any other request to upgrade is ignored. */
-export function isUpgrade(find: FindRoute, incoming: IncomingMessage): boolean {
-  return asksForWebSocket(incoming) && find(incoming.url ?? "")?.route.upgrade !== undefined;
-}
-
-/** Whether the route is one of the operator's. */
-export function isOperators({ route }: HttpRequest): boolean {
-  return route?.endpoints.includes("operator") === true;
-}
-
-/**
- * Most unknown URLs come from a base URL with a slash too many, with an endpoint or a proxy's own path in it, or with
- * `/v1` missing, doubled, or where Azure-style clients put their own.
- */
-function unknownUrl(method: string, path: string, find: FindRoute): GatewayError {
+/** Most unknown paths come from a base URL with a slash too many, with an endpoint in it, or with `/v1` missing or doubled. */
+function unknownUrl(method: string, path: string, isKnown: (path: string) => boolean): GatewayError {
   const clean = path.replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
-  const rest = clean.replace(/^\/v1\//, "/");
-  const base = "A client's base URL must end with /v1.";
-  const azure = "An Azure-style client's endpoint must have no path.";
-  const proxied = "Nothing may come before /v1; a proxy that has a path of its own must remove it.";
-  const guesses: readonly (readonly [path: string, why: string])[] = [
-    [clean, "The URL has an extra slash."],
-    [rest, rest.startsWith("/openai/") ? azure : base],
-    [`/v1${clean}`, base],
-    [`/openai${rest}`, azure],
-    [clean.replace(/^\/v1\/(?:chat\/completions|responses)(?=\/)/, "/v1"), base],
-    [clean.replace(/^.+(?=\/v1\/)/, ""), proxied],
+  const guesses = [
+    clean,
+    clean.replace(/^\/v1\//, "/"),
+    `/v1${clean}`,
+    clean.replace(/^\/v1\/(?:chat\/completions|responses)(?=\/)/, "/v1"),
+    clean.replace(/^.+(?=\/v1\/)/, ""),
   ];
-  const [meant, why] = guesses.find(([guess]) => find(guess) !== undefined) ?? [];
+  const meant = guesses.find(isKnown);
   const remedy =
     meant === undefined
       ? "Send turns to POST /v1/chat/completions or POST /v1/responses."
-      : `Did you mean ${meant}? ${why}`;
+      : `Did you mean ${meant}? A client's base URL must end with /v1.`;
   return new GatewayError("unknown_url", `Unknown request URL: ${method} ${path}. ${remedy}`);
 }

@@ -1,60 +1,54 @@
-/** The settings of the front door: what it reads of the configuration, which it may not import. */
-import type { Token } from "./auth.ts";
+/** What the front door is told: all of it changes together, and a request keeps what was in force when it came. */
 
 export interface HttpSettings {
-  /** An address, or `unix:` and the path of a socket. */
   readonly bind: string;
   readonly port: number;
-  /** Octal digits. */
   readonly socketMode: string;
-  /** Whose `X-Forwarded-For` is believed: addresses, networks like `10.1.0.0/16`, `unix`. */
   readonly trustedProxies: readonly string[];
-  readonly endpoints: { readonly chat: boolean; readonly responses: boolean };
-  /** Whether the page for the browser is served. */
-  readonly console: boolean;
-  readonly tokens: readonly Token[];
-  /** Where a request may name its session, in order of precedence. */
-  readonly hints: readonly Hint[];
   readonly corsOrigins: readonly string[];
-  readonly webSocket: WebSocketSettings;
+  readonly endpoints: Readonly<Record<Endpoint, boolean>>;
+  readonly tokens: readonly Token[];
+  readonly hints: readonly Hint[];
+  readonly hasConsole: boolean;
+  readonly hasWebSocket: boolean;
+  readonly exposesReasoning: boolean;
+  /** All callers are said to show their history. */
+  readonly showsHistory: boolean;
   readonly limits: HttpLimits;
 }
 
-/** Settings of the responses endpoint's WebSocket form. */
-interface WebSocketSettings {
-  readonly enabled: boolean;
-  readonly maxConnections: number;
-  /** How long a connection may last. */
-  readonly maxMinutes: number;
-}
+export type Endpoint = "chat" | "responses";
+/** What a token may open. */
+export type Door = Endpoint | "metrics" | "operator";
 
-/** A header, by its lower-case name, or the body's `user`. */
-export type Hint = { readonly type: "header"; readonly name: string } | { readonly type: "user" };
-
-export interface HttpLimits {
-  readonly maxBodyBytes: number;
-  readonly maxJsonDepth: number;
-  readonly maxConcurrentTurns: number;
-  /** On one connection, unanswered. */
-  readonly maxPipelinedRequests: number;
-  /** Of all bodies still arriving, together. */
-  readonly maxArrivingBytes: number;
-  /** Of all requests in progress and unread answers, together. */
-  readonly maxHeldBytes: number;
-  readonly headersTimeoutMs: number;
-  readonly bodyIdleTimeoutMs: number;
-  readonly keepAliveTimeoutMs: number;
-  readonly heartbeatMs: number;
-  readonly maxUnsentBytes: number;
-  readonly stalledClientTimeoutMs: number;
-  readonly maxAuthFailuresPerMinute: number;
-  readonly drainTimeoutMs: number;
-  /** For tokens without a rate of their own; absent: no limit. */
-  readonly rate: Rate | undefined;
+export interface Token {
+  /** Sessions belong to the owner, whatever the token's value is today. */
+  readonly owner: string;
+  /** SHA-256, in hexadecimal digits. */
+  readonly sha256: string;
+  readonly opens: ReadonlySet<Door>;
+  /** Exact names, or prefixes like `gpt-*`; absent: all. */
+  readonly models?: readonly string[] | undefined;
+  readonly expiresAt?: number | undefined;
+  readonly showsHistory?: boolean | undefined;
+  readonly rate?: Rate | undefined;
+  readonly maxConcurrentTurns?: number | undefined;
 }
 
 export interface Rate {
   readonly requestsPerMinute: number;
-  /** How many may come at once after a pause. */
   readonly burst: number;
+}
+
+/** A header's name in lower case, or the field of the body. */
+export type Hint = { readonly type: "header"; readonly name: string } | { readonly type: "user" };
+
+export interface HttpLimits {
+  readonly maxBodyBytes: number;
+  readonly maxConcurrentTurns: number;
+  readonly maxQueuedPerThread: number;
+  readonly heartbeatMs: number;
+  readonly stalledClientTimeoutMs: number;
+  readonly drainTimeoutMs: number;
+  readonly rate?: Rate | undefined;
 }

@@ -1,67 +1,94 @@
-/** One turn over HTTP: a parsed body in, an answer out, whole or as server-sent events. */
-import { setImmediate as breathe } from "node:timers/promises";
-import type { Protocol } from "../core/ports.ts";
-import { checkModels } from "./auth.ts";
-import { readJsonBody } from "./body.ts";
-import { watchClient } from "./client.ts";
+/** The endpoints that take turns: a body goes in, an answer comes out, whole, as a stream of events, or promised. */
+import type { Caller, Gateway, Heading, Promised, Said } from "../core/gateway.ts";
+import type { Ask } from "../core/turn.ts";
+import type { Circumstances, Seal, Voice } from "../wires/wire.ts";
+import { checkAsk } from "./asked.ts";
+import { type Body, readBody } from "./body.ts";
+import type { Call, Handler, Result } from "./call.ts";
+import { type EventParts, tellInEvents, toProcessing } from "./events.ts";
+import { toHeaders } from "./headers.ts";
 import { readHint } from "./hint.ts";
-import { readIdempotencyKey } from "./idempotency.ts";
+import { readIdempotency } from "./idempotency.ts";
 import { readLastEventId } from "./numbering.ts";
-import { toTarget } from "./paths.ts";
-import type { HttpReply } from "./reply.ts";
-import type { HttpRequest } from "./request.ts";
-import { sendJson, sendStream, sendWhole } from "./send.ts";
-import { readTrace } from "./trace.ts";
+import { toPath } from "./router.ts";
 
-/** Answers a request in its own dialect. */
-export async function answerTurn(protocol: Protocol, request: HttpRequest, reply: HttpReply): Promise<unknown> {
-  const client = watchClient(reply.raw);
-  const { headers, token, terms } = request;
-  const { ask, voice, hinted, key, last, asking } = await readAsked(protocol, request, reply);
-  return terms.turns.run(client, asking, async (acquireSlot) => {
-    const turnId = terms.newTurnId();
-    const numbering = key && ask.stream ? { after: last?.number, showsIds: true } : undefined;
-    const answering = terms.gateway.answer(ask, {
-      turnId,
-      owner: token.owner,
-      alwaysResends: token.alwaysResends,
-      ...hinted,
-      signal: client.signal,
-      trace: request.span?.trace ?? readTrace(headers),
-      memo: voice.memo,
-      key,
-      resumes: last,
-      stay: acquireSlot,
-    });
-    if (ask.stream) {
-      const named = { id: turnId, model: ask.model };
-      return sendStream({ answering, voice, numbering, named, signal: client.signal }, reply);
-    }
-    const placed = await answering;
-    if (ask.background !== true || voice.progress === undefined) return sendWhole(placed, voice, reply);
-    // A turn that need not wait for another is placed meanwhile, so that its caller learns where.
-    await breathe();
-    request.about = placed.about;
-    return sendJson(placed.about, voice.progress(placed.about, "queued", []), reply, placed.isRepeated);
-  });
+export interface TurnParts extends EventParts {
+  readonly gateway: Gateway;
+  readonly sealOf: (owner: string) => Seal;
 }
 
-/**
- * Whatever can be refused at once comes first: a turn that has begun must not be abandoned. Only this function holds
- * the body, so that it is free during a long answer.
- */
-async function readAsked(protocol: Protocol, request: HttpRequest, reply: HttpReply) {
-  const { headers, token, terms, url } = request;
-  // Whether it begins or joins a turn is known only once its key is looked up.
-  const onlyFollows = headers["idempotency-key"] !== undefined;
-  const body = await readJsonBody(reply, { onlyFollows, listName: protocol.listName });
-  const asking = { token, bytes: body.heldBytes, onlyFollows };
-  terms.turns.check(asking);
-  const { ask, voice, isUnsettled } = protocol.parse(body.value, token.owner, body.earlier);
-  checkModels(token, ask);
-  if (isUnsettled !== true) body.keep?.(ask.items);
-  const hinted = readHint(terms.hints, headers, ask.user);
-  const key = readIdempotencyKey(headers, toTarget(url), hinted.hint, body.bytes);
-  const last = key && ask.stream ? readLastEventId(headers) : undefined;
-  return { ask, voice, hinted, key, last, asking };
+/** What a wire reads of a body. */
+export interface TurnFront {
+  readRequest(body: unknown, circumstances: Circumstances): { readonly ask: Ask; readonly voice: TurnVoice };
+}
+
+export interface TurnVoice extends Voice {
+  /** A turn that is not over; only a wire with background turns has it. */
+  progress?(heading: Heading, status: Promised["status"]): string;
+}
+
+export function createTurnHandler(front: TurnFront, parts: TurnParts): Handler {
+  const { gateway, sealOf } = parts;
+  return async (call) => {
+    const { token, settings, request } = call;
+    const body = await readBody(call);
+    const circumstances = { seal: sealOf(token.owner), exposesReasoning: settings.exposesReasoning };
+    const { ask, voice } = front.readRequest(withDeployment(body.json, call), circumstances);
+    checkAsk(token, ask);
+    const caller = toCaller(call, ask, body);
+    if (!ask.stream) return answerWhole(call, ask, voice, caller, parts);
+    const last = caller.idempotency && readLastEventId(request.headers);
+    const numbering = caller.idempotency || ask.background === true ? { after: last?.number } : undefined;
+    return tellInEvents(call, { voice, model: ask.model, numbering }, parts, async (listener) => {
+      const said = await gateway.answer(ask, { ...caller, resumes: last?.isOf }, listener);
+      if ("answer" in said) call.record.said = said;
+    });
+  };
+}
+
+/** A deployment in the path is the model, whatever the body says: Azure-style clients put anything there. */
+function withDeployment(json: unknown, { request }: Call): unknown {
+  const { deployment } = toPath(request.url ?? "");
+  if (deployment === undefined || typeof json !== "object" || json === null) return json;
+  return { ...json, model: decodeURIComponent(deployment) };
+}
+
+/** `body`: of a request that may have a key. */
+export function toCaller(call: Call, ask: Pick<Ask, "user">, body?: Body): Caller {
+  const { request, settings, token, share, record } = call;
+  const hint = readHint(settings.hints, request.headers, ask.user);
+  const shows = token.showsHistory ?? settings.showsHistory;
+  return {
+    owner: token.owner,
+    hint: hint?.value,
+    shows: shows || hint?.shows === true,
+    signal: call.signal,
+    trace: record.trace,
+    hold: share.hold,
+    idempotency: body && readIdempotency(request, hint?.value, body.bytes),
+  };
+}
+
+async function answerWhole(
+  call: Call,
+  ask: Ask,
+  voice: TurnVoice,
+  caller: Caller,
+  { gateway, now }: TurnParts,
+): Promise<Result> {
+  const said = await gateway.answer(ask, caller);
+  const { heading, isRepeated } = said;
+  call.record.heading = heading;
+  if ("answer" in said) {
+    call.record.said = said;
+    // A background turn was acknowledged: whatever came of it is in its object.
+    if (said.answer.error !== undefined && ask.background !== true) throw said.answer.error;
+  }
+  return { body: toText(said, voice), headers: { ...toHeaders(heading, isRepeated), ...toProcessing(call, now) } };
+}
+
+/** A turn as it stands, as JSON. */
+export function toText(turn: Pick<Said, "heading" | "answer"> | Promised, voice: TurnVoice): string {
+  if ("answer" in turn) return voice.whole(turn.heading, turn.answer);
+  return voice.progress?.(turn.heading, turn.status) ?? "";
 }

@@ -9,7 +9,7 @@ import { call } from "../harness/client.ts";
 import { type Delta, openPortico, type Options, type Scope, toSettings } from "../harness/house.ts";
 
 export type Usage = Extract<Delta, { type: "usage" }>["usage"];
-export type Finish = Extract<Delta, { type: "finish" }>["reason"];
+export type Finish = Exclude<Extract<Delta, { type: "finish" }>["reason"], "interrupted">;
 
 /** Settings in which the model's name is the adapter's, so that one gateway holds many. */
 export function byName(names: readonly string[]) {

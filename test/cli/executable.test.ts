@@ -5,7 +5,7 @@ import { chmodSync, cpSync, mkdirSync, readdirSync, statSync, writeFileSync } fr
 import { dirname, join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { tellWell } from "../harness/client.ts";
-import { house, makeFolder } from "../harness/house.ts";
+import { makeFolder } from "../harness/house.ts";
 import { bareEnvironment, root, runProgram, runProgramIn, toConfig, writeConfig } from "../harness/program.ts";
 
 test("a Node that is too old is told in one sentence, with what to do", async (context) => {
@@ -31,7 +31,7 @@ function makeCheckout(context: TestContext, ...files: readonly string[]) {
   return join(folder, "bin/portico.js");
 }
 
-const source = `${house}/cli/main.ts`;
+const source = "src/cli/main.ts";
 const built = "dist/cli/main.js";
 
 test("a checkout runs its source, and the published package what was built of it", (context) => {
@@ -48,7 +48,7 @@ test("a checkout runs its source, and the published package what was built of it
 /** A home of its own, in which the executable runs with a umask that allows everything. */
 function makeHome(context: TestContext) {
   const [home, temporary] = [makeFolder(context), makeFolder(context)];
-  const env = { PATH: process.env["PATH"], HOME: home, TMPDIR: temporary, PORTICO_HOUSE: house };
+  const env = { PATH: process.env["PATH"], HOME: home, TMPDIR: temporary };
   const words = ["-c", 'umask 0; exec "$0" "$1"', process.execPath, makeCheckout(context, source)];
   const run = () => {
     const child = spawnSync("/bin/sh", words, { encoding: "utf8", env });

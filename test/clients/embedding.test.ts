@@ -42,7 +42,7 @@ test("a program's own adapters are the default, for a model, and a fallback, lik
 
 test("with both endpoints off a gateway has no address, and talks", async (context) => {
   const { adapter } = createModel();
-  const settings = toSettings({ http: { endpoints: {} } }, ["model"]);
+  const settings = toSettings({ http: { endpoints: {} } });
   const portico = await openPortico(settings, {
     folder: makeFolder(context),
     env: {},
@@ -136,7 +136,7 @@ test("a log that throws affects nothing, and one that lacks a function is refuse
   const fail = () => {
     throw new Error("the disk is full");
   };
-  const settings = toSettings({}, ["main"]);
+  const settings = toSettings({});
   for (const info of [fail, async () => fail()]) {
     const given = { folder: makeFolder(context), env: {}, adapters: { main }, log: { info, error: fail } };
     const portico = await openPortico(settings, given);

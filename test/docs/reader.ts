@@ -8,7 +8,7 @@ import { delimiter, join } from "node:path";
 import type { TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
-import { house, makeFolder } from "../harness/house.ts";
+import { makeFolder } from "../harness/house.ts";
 import { bareEnvironment, executable, root, runProgramIn, writeConfig } from "../harness/program.ts";
 import { type Block, blocksOf } from "./pages.ts";
 
@@ -113,7 +113,7 @@ function createReader(context: TestContext) {
     },
     /** One process runs them in turn, as starting it takes longer than they do, and must end by itself after the last. */
     async scripts(texts: readonly string[]): Promise<string[]> {
-      const own = JSON.stringify(pathToFileURL(join(root, house, "index.ts")).href);
+      const own = JSON.stringify(pathToFileURL(join(root, "src", "index.ts")).href);
       for (const [index, text] of texts.entries()) {
         writeFileSync(join(folder, `script-${index}.mjs`), here(text).replace('"portico"', own));
       }

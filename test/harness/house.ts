@@ -1,6 +1,6 @@
 /**
- * The house under test: the folder that PORTICO_HOUSE names, through its public face alone. Everything that a test
- * knows of a gateway's inside is here: how it is opened, and how a scripted model is put behind it.
+ * The house under test, through its public face alone. Everything that a test knows of a gateway's inside is here: how
+ * it is opened, and how a scripted model is put behind it.
  */
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
@@ -9,16 +9,19 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
-import type * as Face from "../../src/index.ts";
-import type { Adapter, Delta, DoorLog, Item, Portico, PorticoSettings, Turn } from "../../src/index.ts";
+import {
+  type Adapter,
+  type Delta,
+  type DoorLog,
+  type Item,
+  openPortico,
+  type Portico,
+  type PorticoSettings,
+  type Turn,
+} from "../../src/index.ts";
 
+export { ConfigError, openPortico } from "../../src/index.ts";
 export type { Adapter, Delta, Item, PorticoSettings, Problem, Turn } from "../../src/index.ts";
-
-/** The folder's name. A program that a test starts gets it from the environment, as this process did. */
-export const house = process.env["PORTICO_HOUSE"] ?? "src";
-
-const face = (await import(`../../${house}/index.ts`)) as typeof Face;
-export const { ConfigError } = face;
 
 /** The endpoints' token, of the owner `default`. */
 export const token = "sk-gateway-0123456789abcdef";
@@ -158,8 +161,8 @@ export async function openGateway(scope: Scope, options: Options = {}): Promise<
       void logged.push({ level, fields: fields as Logged["fields"], message });
   const isScripted = options.gateway?.["adapters"] === undefined;
   const given = { ...(isScripted && { model: model.adapter }), ...options.given };
-  const settings = toSettings(options, Object.keys(given));
-  const portico = await face.openPortico(settings, {
+  const settings = toSettings(options);
+  const portico = await openPortico(settings, {
     folder,
     env: options.env ?? {},
     adapters: given,
@@ -182,11 +185,8 @@ export function shareGateway(options: Options = {}): () => Promise<Gateway> {
   return () => (opened ??= openGateway(scope, options));
 }
 
-/** Opens a gateway without a listener or a scripted model of its own, as an embedding program does. */
-export const openPortico = face.openPortico;
-
 /** The settings of `options`, as a config file has them. */
-export function toSettings({ gateway = {}, http = {}, limits = {} }: Options, given: readonly string[] = []) {
+export function toSettings({ gateway = {}, http = {}, limits = {} }: Options) {
   const settings = {
     gateway: {
       auth: { token: operatorToken },
@@ -200,25 +200,7 @@ export function toSettings({ gateway = {}, http = {}, limits = {} }: Options, gi
       },
     },
   };
-  return (house === "src" ? inOldWords(settings, given) : settings) as PorticoSettings;
-}
-
-/** Keys that the old house calls otherwise. What is given to it by name is not retried, as in any other house. */
-export function inOldWords(settings: { readonly gateway: Keys }, given: readonly string[] = []): unknown {
-  const { adapters = {}, http = {}, ...gateway } = settings.gateway as Record<string, Keys>;
-  const once = { retry: { times: 0 }, breaker: { failures: 0 } };
-  const renamed = Object.entries(adapters as Record<string, Keys>).map(([name, { retries, ...adapter }]) => {
-    return [name, { ...adapter, ...(retries !== undefined && { retry: { times: retries } }) }];
-  });
-  const passed = given.map((name) => [name, { type: "given", ...once }]);
-  const { websocket } = http;
-  return {
-    gateway: {
-      ...gateway,
-      http: { ...http, ...(typeof websocket === "boolean" && { websocket: { enabled: websocket } }) },
-      adapters: Object.fromEntries([...passed, ...renamed]),
-    },
-  };
+  return settings as PorticoSettings;
 }
 
 /** Ends what a test started, and releases it: the runner retains what it is told to do after a test as long as it lives. */

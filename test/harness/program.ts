@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { compiled } from "./compiled.ts";
-import { house, type Options, type Scope, toSettings } from "./house.ts";
+import { type Options, type Scope, toSettings } from "./house.ts";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 export const executable = join(root, "bin/portico.js");
@@ -67,7 +67,6 @@ export function bareEnvironment(folder: string): NodeJS.ProcessEnv {
     HOME: folder,
     OLLAMA_HOST: "127.0.0.1:1",
     NODE_COMPILE_CACHE: compiled,
-    PORTICO_HOUSE: house,
   };
 }
 

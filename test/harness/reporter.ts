@@ -15,6 +15,9 @@ export interface Result {
 /** Before each line, so that what tests print themselves is told apart. */
 export const mark = "\u001e";
 
+/** The last line of a process that ran all of its tests. */
+export const allTold = `${mark}all told`;
+
 const folder = `${import.meta.dirname}/..`;
 
 export default async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
@@ -30,4 +33,5 @@ export default async function* report(events: AsyncIterable<TestEvent>): AsyncGe
     const result: Result = { name: `${relative(folder, file)} > ${name}`, outcome, why, ms: details.duration_ms };
     yield `${mark}${JSON.stringify(result)}\n`;
   }
+  yield `${allTold}\n`;
 }

@@ -72,6 +72,6 @@ test("without configured origins there are no CORS headers, until a reload names
     return [corsNames(headers).length > 0, status];
   };
   assert.deepEqual(await ask(), [false, 405]);
-  await portico.reload(toSettings({ http: { cors: { origins: [origin] } } }, ["model"]));
+  await portico.reload(toSettings({ http: { cors: { origins: [origin] } } }));
   assert.deepEqual(await ask(), [true, 204]);
 });

@@ -89,7 +89,7 @@ test("failures survive a reload, and the reloaded proxies are believed", async (
   const portico = await openGateway(context, { now });
   await attempt(portico, caller, most);
   assert.deepEqual(await attempt(portico, caller), [429]);
-  await portico.reload(toSettings({ http: { trusted_proxies: ["127.0.0.0/8"] } }, ["model"]));
+  await portico.reload(toSettings({ http: { trusted_proxies: ["127.0.0.0/8"] } }));
   assert.deepEqual(await attempt(portico, caller), [401]);
   assert.deepEqual(await attempt(portico, undefined), [429]);
 });

@@ -7,21 +7,20 @@ import { beginEvents, chunk, writeEvent } from "../harness/upstream.ts";
 import { chat, dial, head, hello, statusesOf } from "./raw.ts";
 
 const other = "sk-other-0123456789abcdef";
-const given = ["model"];
 
 test("a reload changes tokens, limits and endpoints' hints at once, and keeps address and sessions", async (context) => {
   const portico = await openGateway(context);
   const { address, model } = portico;
   const more = { user: "anna" };
   await tellWell(address, { on: "chat", say: "one", more });
-  await portico.reload(toSettings({ http: { auth_token: other }, limits: { max_body_bytes: 300 } }, given));
+  await portico.reload(toSettings({ http: { auth_token: other }, limits: { max_body_bytes: 300 } }));
   for (const on of endpoints) assert.equal((await tell(address, { on, say: "hi" })).status, 401);
   assert.equal((await tell(address, { on: "chat", say: "x".repeat(300), token: other })).status, 413);
   const second = await tellWell(address, { on: "responses", say: "two", token: other, more });
   assert.equal(second.headers.get("x-portico-history"), "continued");
   assert.deepEqual(seenBy(model.turns.at(-1)), ["user: one", "assistant: re: one", "user: two"]);
   const hintless = { http: { auth_token: other }, gateway: { sessions: { hints: ["header:X-Session-Id"] } } };
-  await portico.reload(toSettings(hintless, given));
+  await portico.reload(toSettings(hintless));
   const third = await tellWell(address, { on: "chat", say: "three", token: other, more });
   assert.equal(third.headers.get("x-portico-history"), "stateless");
 });
@@ -58,7 +57,7 @@ test("a request keeps the settings under which it arrived, while its body is sti
   await until(/100 Continue/);
   const changed = { auth_token: other, endpoints: { compat_responses: true, compat_chat: true } };
   const sessions = { hints: ["user"] };
-  await portico.reload(toSettings({ http: changed, limits: { max_body_bytes: 1 }, gateway: { sessions } }, given));
+  await portico.reload(toSettings({ http: changed, limits: { max_body_bytes: 1 }, gateway: { sessions } }));
   assert.equal((await tell(portico.address, { on: "chat", say: "hi" })).status, 401);
   socket.write(hello);
   const heard = await closed;
@@ -76,7 +75,7 @@ test("a turn that began before the reload makes the next one of its session wait
   };
   const more = { user: "anna" };
   const first = await begin(address, { on: "chat", say: "one", stream: true, more });
-  await portico.reload(toSettings({ limits: { heartbeat_ms: 10 } }, given));
+  await portico.reload(toSettings({ limits: { heartbeat_ms: 10 } }));
   const second = await begin(address, { on: "chat", say: "two", stream: true, more });
   await hear(second, ": ");
   assert.equal(model.turns.length, 1);
@@ -100,7 +99,7 @@ for (const [what, wrong, named] of [
 ] as const) {
   test(`a reload that ${what} says so, and changes nothing`, async (context) => {
     const portico = await openGateway(context);
-    await assert.rejects(portico.reload(toSettings(wrong, given)), { message: named });
+    await assert.rejects(portico.reload(toSettings(wrong)), { message: named });
     const { address } = portico;
     assert.equal((await tell(address, { on: "chat", say: "hi", token: other })).status, 401);
     assert.equal((await tellWell(address, { on: "chat", say: "hi" })).text, "re: hi");
@@ -110,8 +109,8 @@ for (const [what, wrong, named] of [
 test("of two reloads at once the second applies", async (context) => {
   const portico = await openGateway(context);
   await Promise.all([
-    portico.reload(toSettings({ http: { auth_token: other } }, given)),
-    portico.reload(toSettings({ http: { auth_token: token } }, given)),
+    portico.reload(toSettings({ http: { auth_token: other } })),
+    portico.reload(toSettings({ http: { auth_token: token } })),
   ]);
   assert.equal((await tell(portico.address, { on: "chat", say: "hi", token: other })).status, 401);
   await tellWell(portico.address, { on: "chat", say: "hi" });
@@ -119,7 +118,7 @@ test("of two reloads at once the second applies", async (context) => {
 
 test("an endpoint that a reload switches off is refused, and the other one goes on", async (context) => {
   const portico = await openGateway(context);
-  await portico.reload(toSettings({ http: { endpoints: { compat_chat: true } } }, given));
+  await portico.reload(toSettings({ http: { endpoints: { compat_chat: true } } }));
   const { status, error } = await tell(portico.address, { on: "responses", say: "hi" });
   assert.deepEqual([status, error?.["code"]], [404, "endpoint_disabled"]);
   await tellWell(portico.address, { on: "chat", say: "hi" });

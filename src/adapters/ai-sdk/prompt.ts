@@ -1,111 +1,122 @@
-/** Writes items as a prompt: system texts first, successive assistant texts and calls as one message, then results. */
-import type {
-  LanguageModelV3Message,
-  LanguageModelV3Prompt,
-  LanguageModelV3ReasoningPart,
-  LanguageModelV3ToolCallPart,
-  LanguageModelV3ToolResultPart,
-  SharedV3ProviderOptions,
-} from "@ai-sdk/provider";
-import { type Content, type Item, isSteering, textOf, type ToolCall, type ToolOutput } from "../../core/item.ts";
-import { type WrittenPart, writeContent } from "./content.ts";
-import { toFunctionCall } from "../custom.ts";
-import { isObject, parseJson } from "../json.ts";
-import type { MediaLimits } from "../media/limits.ts";
-import { showOutputs } from "../outputs.ts";
-import { readSeal } from "./seal.ts";
+/** Writes items as a prompt: system texts first, what the assistant said and called as one message, then results. */
+import type { LanguageModelV3Message, LanguageModelV3Prompt } from "@ai-sdk/provider";
+import { GatewayError } from "../../core/errors.ts";
+import { type Content, isInstruction, type Item, type Part, textOf, type ToolCall } from "../../core/item.ts";
+import { toFunctionCall } from "../../wires/custom-tools.ts";
+import { parseObject } from "../../wires/fields.ts";
+import { about } from "../media/media.ts";
+import { type Files, sourceOf, typeOf } from "./files.ts";
+import { readSeal, type Seal } from "./seal.ts";
 
-type AssistantPart = WrittenPart | LanguageModelV3ReasoningPart | LanguageModelV3ToolCallPart;
+type PartsOf<Role> = Extract<LanguageModelV3Message, { role: Role }>["content"];
+type WrittenPart = PartsOf<"user">[number];
 
 export function writePrompt(
   instructions: string | undefined,
   items: readonly Item[],
-  limits: MediaLimits,
+  files: Files,
 ): LanguageModelV3Prompt {
-  const marks = gatherMarks(items);
+  const seals = new Map(items.flatMap((item) => (item.type === "reasoning" ? [[item, readSeal(item.encrypted)]] : [])));
+  const marks: NonNullable<Seal["calls"]> = Object.assign({}, ...Array.from(seals.values(), ({ calls }) => calls));
   const names = new Map<string, string>();
+  // Not every provider takes system texts in the midst of a talk.
   const prompt = writeSystem(instructions, items);
+  /** What tools returned beside text: not every provider takes it there, so it follows the last of them. */
+  let shown: Part[] = [];
 
-  function addUser(content: WrittenPart[]): void {
-    prompt.push({ role: "user", content: content.length === 0 ? [{ type: "text", text: "" }] : content });
+  /** One by one: a call takes only so many arguments, and a message may have more parts. */
+  function say(parts: PartsOf<"assistant">): void {
+    const last = prompt.at(-1);
+    if (last?.role === "assistant") for (const part of parts) last.content.push(part);
+    else if (parts.length > 0) prompt.push({ role: "assistant", content: parts });
   }
 
-  function say(parts: readonly AssistantPart[]): void {
-    if (parts.length === 0) return;
-    let last = prompt.at(-1);
-    if (last?.role !== "assistant") prompt.push((last = { role: "assistant", content: [] }));
-    // One by one: a call takes only so many arguments, and a message may have more parts.
-    for (const part of parts) last.content.push(part);
+  function giveBack(part: PartsOf<"tool">[number]): void {
+    const last = prompt.at(-1);
+    if (last?.role === "tool") last.content.push(part);
+    else prompt.push({ role: "tool", content: [part] });
   }
 
-  function giveBack(item: ToolOutput): void {
-    let last = prompt.at(-1);
-    if (last?.role !== "tool") prompt.push((last = { role: "tool", content: [] }));
-    const { callId } = item;
-    const toolName = names.get(callId) ?? "unknown";
-    last.content.push({ type: "tool-result", toolCallId: callId, toolName, output: writeOutput(item.output) });
+  function show(content: Content): void {
+    const parts = writeContent(content, files);
+    prompt.push({ role: "user", content: parts.length === 0 ? [{ type: "text", text: "" }] : parts });
   }
 
-  // Not every provider accepts a result that is more than text.
-  for (const item of showOutputs(items)) {
+  function write(item: Item): void {
     switch (item.type) {
       case "message":
-        if (item.role === "assistant") say(writeContent(item.content, limits));
-        else if (item.role === "user") addUser(writeContent(item.content, limits));
-        break;
-      case "reasoning":
-        say(writeReasoning(item));
-        break;
-      case "tool-call":
-        names.set(item.callId, item.name);
-        say([writeCall(item, marks.get(item.callId))]);
-        break;
-      case "tool-output":
-        giveBack(item);
+        if (item.role === "user") show(item.content);
+        if (item.role === "assistant") say(writeContent(item.content, files));
+        return;
+      case "reasoning": {
+        const { text = item.text, options: providerOptions } = seals.get(item)?.block ?? {};
+        if (text !== "" || providerOptions !== undefined) say([{ type: "reasoning", text, providerOptions }]);
+        return;
+      }
+      case "tool-call": {
+        const { callId: toolCallId, name: toolName } = item;
+        const providerOptions = marks[toolCallId];
+        names.set(toolCallId, toolName);
+        return say([{ type: "tool-call", toolCallId, toolName, input: toInput(item), providerOptions }]);
+      }
+      case "tool-output": {
+        const { callId: toolCallId, output } = item;
+        const toolName = names.get(toolCallId) ?? "unknown";
+        giveBack({ type: "tool-result", toolCallId, toolName, output: { type: "text", value: textOf(output) } });
+        const others =
+          typeof output === "string" ? [] : output.filter(({ type }) => type !== "text" && type !== "refusal");
+        if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${toolCallId}:` });
+        for (const part of others) shown.push(part);
+      }
     }
   }
+
+  function showOutputs(): void {
+    if (shown.length > 0) show(shown);
+    shown = [];
+  }
+
+  for (const item of items) {
+    if (item.type !== "tool-output") showOutputs();
+    write(item);
+  }
+  showOutputs();
   return prompt;
 }
 
-/** Not every provider accepts system texts mid-conversation, so all stand at its beginning. */
-function writeSystem(instructions: string | undefined, items: readonly Item[]): LanguageModelV3Message[] {
-  const texts = items.flatMap((item) => (item.type === "message" && isSteering(item) ? [textOf(item.content)] : []));
-  return [instructions ?? "", ...texts].flatMap((content) => (content === "" ? [] : [{ role: "system", content }]));
+function writeSystem(instructions: string | undefined, items: readonly Item[]): LanguageModelV3Prompt {
+  const said = items.flatMap((item) => (item.type === "message" && isInstruction(item) ? textOf(item.content) : []));
+  const texts = [instructions ?? "", ...said].filter((text) => text !== "");
+  return texts.map((content) => ({ role: "system", content }));
 }
 
-/** What providers want back with their calls is kept with the reasoning beside them. */
-function gatherMarks(items: readonly Item[]): ReadonlyMap<string, SharedV3ProviderOptions | undefined> {
-  const seals = items.flatMap((item) => (item.type === "reasoning" ? (readSeal(item.encrypted) ?? []) : []));
-  return new Map(seals.flatMap((seal) => Object.entries(seal.calls)));
+/** Providers want an object, even if a model wrote none. */
+function toInput(call: ToolCall): unknown {
+  const { arguments: written } = call.kind === "custom" ? toFunctionCall(call) : call;
+  return parseObject(written) ?? (written.trim() === "" ? {} : { invalid: written });
 }
 
-function writeReasoning(item: Extract<Item, { type: "reasoning" }>): readonly AssistantPart[] {
-  const seal = readSeal(item.encrypted);
-  if (seal === undefined || seal.blocks.length === 0) {
-    return item.text === "" ? [] : [{ type: "reasoning", text: item.text }];
+/** Some providers refuse empty texts. */
+function writeContent(content: Content, files: Files): WrittenPart[] {
+  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
+  return content.flatMap((part) => {
+    if (part.type === "text" || part.type === "refusal") return writeContent(part.text, files);
+    if (part.type !== "audio") return writeFile(part, files);
+    const mediaType = `audio/${part.format === "mp3" ? "mpeg" : part.format}`;
+    return { type: "file", mediaType, data: part.data };
+  });
+}
+
+function writeFile(part: Part, files: Files): WrittenPart {
+  const source = sourceOf(part);
+  if (source === undefined) {
+    const what = part.type === "other" ? `content of type '${part.extra.fields["type"]}'` : "a file by its id";
+    const message = `The adapter behind this model does not take ${what}. Send the content itself, or a URL.`;
+    throw about(part, new GatewayError("unsupported_parameter", message));
   }
-  return seal.blocks.map(({ text, options }) => ({ type: "reasoning", text, providerOptions: options }));
-}
-
-function writeCall(call: ToolCall, mark: SharedV3ProviderOptions | undefined): LanguageModelV3ToolCallPart {
-  return {
-    type: "tool-call",
-    toolCallId: call.callId,
-    toolName: call.name,
-    input: toInput((call.kind === "custom" ? toFunctionCall(call) : call).arguments),
-    providerOptions: mark,
-  };
-}
-
-/** Providers want an object here, even if a model wrote none. */
-function toInput(written: string): unknown {
-  const parsed = parseJson(written);
-  if (isObject(parsed)) return parsed;
-  return written.trim() === "" ? {} : { invalid: written };
-}
-
-function writeOutput(output: Content): LanguageModelV3ToolResultPart["output"] {
-  if (typeof output === "string") return { type: "text", value: output };
-  const texts = output.flatMap((part) => (part.type === "text" ? [part.text] : []));
-  return { type: "text", value: texts.join("\n") };
+  const file = { type: "file", filename: part.type === "file" ? part.name : undefined } as const;
+  const found = files.get(source);
+  if (found !== undefined) return { ...file, mediaType: found.type, data: found.bytes };
+  if (files.has(source)) return { type: "text", text: "[The file that was here can no longer be fetched.]" };
+  return { ...file, mediaType: typeOf(part), data: (/^https?:/i.test(source) && URL.parse(source)) || source };
 }

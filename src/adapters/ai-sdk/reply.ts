@@ -1,191 +1,135 @@
-/** Reads the parts of a model's stream into deltas. */
-import type { SharedV3ProviderMetadata } from "@ai-sdk/provider";
-import type { Delta } from "../../core/delta.ts";
+/** Reads the parts of a model's stream into deltas, which are checked afterwards: anyone may have made the package. */
+import type { Tell } from "../../core/adapter.ts";
 import { GatewayError } from "../../core/errors.ts";
-import type { Finish } from "../../core/turn.ts";
-import { brokenOff } from "../failures.ts";
-import { createCallReader } from "./calls.ts";
-import { type SealedBlock, writeSeal } from "./seal.ts";
-import type { FinishPart, StartPart, StreamPart } from "./spec.ts";
-import { readUsage } from "./usage.ts";
+import type { Delta } from "../../core/event.ts";
+import type { Tool } from "../../core/settings.ts";
+import { restoringCalls } from "../../wires/custom-tools.ts";
+import { isObject } from "../../wires/fields.ts";
+import { brokenOff } from "../http/failure.ts";
+import { unfit } from "../said.ts";
+import { isOptions, type Seal, writeSeal } from "./seal.ts";
 
-export interface ReplyReader {
-  /** Tells what the provider ignores. */
-  begin(part: StartPart): void;
-  /** Adds the part's deltas; throws what an `error` part holds. */
-  accept(part: StreamPart, deltas: Delta[]): void;
-  /** Throws if the answer is unfinished. */
-  end(): void;
+interface ReplyReader {
+  /** Throws what an `error` part holds. */
+  read(part: unknown): readonly unknown[];
+  isFinished(): boolean;
 }
 
-export interface ReplySurroundings {
-  isCustom(toolName: string): boolean;
-  reportOmission(what: string): void;
-}
+type Fields = Readonly<Record<string, unknown>>;
 
-export function createReplyReader({ isCustom, reportOmission }: ReplySurroundings): ReplyReader {
-  const thought = createThought();
-  const calls = createCallReader(isCustom);
+export function createReplyReader(tools: readonly Tool[], tell: Tell): ReplyReader {
+  let deltas: unknown[] = [];
+  const restore = restoringCalls(tools, (delta) => void deltas.push(delta));
+  const say = (delta: Fields): void => restore(delta as Delta);
+  const seal = (sealed: Seal): void => say({ type: "reasoning-seal", encrypted: writeSeal(sealed) });
+  /** Their numbers, and whether their arguments have begun. */
+  const calls = new Map<unknown, { readonly index: number; hasInput: boolean }>();
+  const thoughts = new Map<unknown, { text: string; options: unknown }>();
   let isTextOver = false;
-  let hasSources = false;
   let isFinished = false;
 
-  function finish({ finishReason, usage }: FinishPart, deltas: Delta[]): void {
-    thought.seal(deltas);
-    isFinished = true;
-    const counted = readUsage(usage);
-    if (counted !== undefined) deltas.push({ type: "usage", usage: counted });
-    deltas.push({ type: "finish", reason: readFinish(finishReason) });
+  /** A block's signature may come with any of its parts. */
+  function think({ id, delta = "", providerMetadata }: Fields): void {
+    const { text = "", options } = thoughts.get(id) ?? {};
+    thoughts.set(id, { text: text + String(delta), options: providerMetadata ?? options });
+    if (delta !== "") say({ type: "reasoning", text: delta });
+  }
+
+  /** Marks on a call are kept with the reasoning before it. */
+  function beginCall(callId: unknown, { toolName: name, providerMetadata: mark }: Fields) {
+    const known = calls.get(callId);
+    if (known !== undefined) return known;
+    const call = { index: calls.size, hasInput: false };
+    calls.set(callId, call);
+    if (isOptions(mark)) seal({ calls: { [String(callId)]: mark } });
+    say({ type: "tool-call", index: call.index, callId, name });
+    return call;
+  }
+
+  function accept(part: Fields): void {
+    switch (part["type"]) {
+      case "stream-start":
+        for (const what of [part["warnings"]].flat().flatMap(readWarning)) tell({ type: "left-out", what });
+        return;
+      case "text-delta":
+        // Told only when another text begins: even one that breaks off ends its texts.
+        if (isTextOver) say({ type: "message-end" });
+        isTextOver = false;
+        return say({ type: "text", text: part["delta"] });
+      case "text-end":
+        isTextOver = true;
+        return;
+      case "reasoning-start":
+      case "reasoning-delta":
+        return think(part);
+      case "reasoning-end": {
+        think(part);
+        const { text = "", options } = thoughts.get(part["id"]) ?? {};
+        if (isOptions(options)) seal({ block: { text, options } });
+        return;
+      }
+      case "tool-input-start":
+        if (part["providerExecuted"] !== true) beginCall(part["id"], part);
+        return;
+      case "tool-input-delta":
+      case "tool-call": {
+        if (part["providerExecuted"] === true) return;
+        const isWhole = part["type"] === "tool-call";
+        const call = isWhole ? beginCall(part["toolCallId"], part) : calls.get(part["id"]);
+        if (call === undefined || (isWhole && call.hasInput)) return;
+        call.hasInput = true;
+        return say({ type: "tool-arguments", index: call.index, text: part[isWhole ? "input" : "delta"] });
+      }
+      case "error":
+        throw part["error"];
+      case "finish": {
+        isFinished = true;
+        const usage = readUsage(Object(part["usage"]));
+        if (usage !== undefined) say({ type: "usage", usage });
+        return say({ type: "finish", reason: readFinish(part["finishReason"]) });
+      }
+    }
   }
 
   return {
-    begin({ warnings }) {
-      for (const warning of warnings ?? []) {
-        const what = readWarning(warning);
-        if (what !== undefined) reportOmission(what);
-      }
+    read(part) {
+      deltas = [];
+      if (!isObject(part)) throw unfit("is no part of a stream", part);
+      accept(part);
+      return deltas;
     },
-    accept(part, deltas) {
-      switch (part.type) {
-        case "text-delta":
-          if (part.delta === "") return;
-          thought.leave(deltas);
-          // Sent only when another text begins: even a stream that breaks off ends its texts.
-          if (isTextOver) deltas.push({ type: "message-end" });
-          isTextOver = false;
-          deltas.push({ type: "text", text: part.delta });
-          return;
-        case "text-end":
-          isTextOver = true;
-          return;
-        case "reasoning-start":
-          return thought.begin(part.id, part.providerMetadata);
-        case "reasoning-delta":
-          return thought.go(part.id, part.delta, part.providerMetadata, deltas);
-        case "reasoning-end":
-          thought.mark(part.id, part.providerMetadata);
-          return thought.seal(deltas);
-        case "tool-input-start":
-          if (part.providerExecuted === true) return;
-          thought.markCall(part.id, part.providerMetadata);
-          if (calls.areWhole()) thought.leave(deltas);
-          return calls.begin(part, deltas);
-        case "tool-input-delta":
-          return calls.go(part.id, part.delta, deltas);
-        case "tool-call":
-          if (part.providerExecuted === true) return;
-          thought.markCall(part.toolCallId, part.providerMetadata);
-          if (calls.areWhole()) thought.leave(deltas);
-          return calls.end(part, deltas);
-        case "error":
-          throw part.error;
-        case "finish":
-          return finish(part, deltas);
-        case "file":
-          return reportOmission(`file of type ${part.mediaType} that the model generated`);
-        case "source":
-          if (!hasSources) reportOmission("sources that the model cited");
-          hasSources = true;
-          return;
-        default:
-          return; // metadata, raw chunks: nothing of the answer
-      }
-    },
-    end() {
-      if (!isFinished) throw brokenOff();
-    },
-  };
-}
-
-/** The reasoning since the last text or call: one item with one seal. */
-function createThought() {
-  let blocks: { id: string; text: string; options: SharedV3ProviderMetadata | undefined }[] = [];
-  let marks: Record<string, SharedV3ProviderMetadata> = {};
-  const marked = new Set<string>();
-  let isDirty = false;
-
-  function find(id: string) {
-    let block = blocks.findLast((one) => one.id === id);
-    if (block === undefined) blocks.push((block = { id, text: "", options: undefined }));
-    return block;
-  }
-
-  function mark(id: string, metadata: SharedV3ProviderMetadata | undefined): void {
-    if (metadata === undefined) return;
-    find(id).options = metadata;
-    isDirty = true;
-  }
-
-  function seal(deltas: Delta[]): void {
-    if (!isDirty) return;
-    isDirty = false;
-    const sealed = blocks.map(({ text, options }): SealedBlock => ({ text, options }));
-    deltas.push({ type: "reasoning-seal", encrypted: writeSeal({ blocks: sealed, calls: marks }) });
-  }
-
-  return {
-    begin(id: string, metadata: SharedV3ProviderMetadata | undefined): void {
-      blocks.push({ id, text: "", options: undefined });
-      mark(id, metadata);
-    },
-    go(id: string, text: string, metadata: SharedV3ProviderMetadata | undefined, deltas: Delta[]): void {
-      mark(id, metadata);
-      if (text === "") return;
-      find(id).text += text;
-      deltas.push({ type: "reasoning", text });
-    },
-    mark,
-    /** Marks on a call are kept with the reasoning before it, or after the last call while another is open. */
-    markCall(callId: string, metadata: SharedV3ProviderMetadata | undefined): void {
-      if (metadata === undefined || marked.has(callId)) return;
-      marked.add(callId);
-      marks[callId] = metadata;
-      isDirty = true;
-    },
-    seal,
-    /** Something else is said now. */
-    leave(deltas: Delta[]): void {
-      seal(deltas);
-      blocks = [];
-      marks = {};
-    },
+    isFinished: () => isFinished,
   };
 }
 
 /** Version 2 gives the bare word. */
-function readFinish(reason: FinishPart["finishReason"] | undefined): Finish {
-  const { unified, raw } = typeof reason === "string" ? { unified: reason, raw: reason } : (reason ?? {});
-  switch (unified) {
-    case "stop":
-    case "length":
-    case "content-filter":
-    case "tool-calls":
-      return unified;
-    case "error":
-      throw new GatewayError("adapter_error", "The model stopped because of an error of its own.");
-    default:
-      // Without any reason, the stream ended and the answer did not.
-      if (raw === undefined) throw brokenOff();
-      return "stop";
-  }
+function readFinish(found: unknown): string {
+  const { unified, raw } = typeof found === "string" ? { unified: found, raw: found } : Object(found);
+  if (["stop", "length", "content-filter", "tool-calls"].includes(unified)) return unified;
+  if (unified === "error") throw new GatewayError("adapter_error", "The model stopped because of an error of its own.");
+  // Without any reason the stream has ended, and the answer has not.
+  if (raw === undefined) throw brokenOff();
+  return "stop";
 }
 
-type Warning = StartPart["warnings"][number];
-
-/** What the provider ignored of the call, in the wires' terms. */
-function readWarning(warning: Warning): string | undefined {
-  switch (warning.type) {
-    case "unsupported":
-      return toSnakeCase(warning.feature);
-    case "unsupported-setting":
-      return toSnakeCase(String(warning.setting));
-    case "unsupported-tool":
-      return `tool ${warning.tool.name}`;
-    default:
-      return undefined;
-  }
+/** Since version 3 in groups. Some providers add up unknown counts: such a sum is no count. */
+function readUsage({ inputTokens: input, outputTokens: output, cachedInputTokens, reasoningTokens }: Fields): unknown {
+  const read: Fields = isObject(input) ? input : { total: input, cacheRead: cachedInputTokens };
+  const written: Fields = isObject(output) ? output : { total: output, reasoning: reasoningTokens };
+  if (!Number.isInteger(read["total"]) && !Number.isInteger(written["total"])) return undefined;
+  return {
+    inputTokens: read["total"] ?? 0,
+    outputTokens: written["total"] ?? 0,
+    cachedTokens: read["cacheRead"],
+    cacheWriteTokens: read["cacheWrite"],
+    reasoningTokens: written["reasoning"],
+  };
 }
 
-function toSnakeCase(text: string): string {
-  return text.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+/** What the provider ignores, in the wires' terms. */
+function readWarning(warning: unknown): readonly string[] {
+  const { feature, setting, tool } = Object(warning) as Fields;
+  const name = feature ?? setting;
+  if (typeof name === "string") return [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)];
+  return isObject(tool) ? [`tool ${String(tool["name"])}`] : [];
 }

@@ -1,159 +1,81 @@
 /** The command adapter: a local program answers, one process for each turn. */
-import { accessSync, constants, statSync } from "node:fs";
-import { basename, delimiter, resolve } from "node:path";
-import type { Delta } from "../../core/delta.ts";
-import { GatewayError } from "../../core/errors.ts";
-import type { Adapter } from "../../core/ports.ts";
-import type { Complete } from "../../core/schema.ts";
-import { toLateFailure } from "../failures.ts";
-import { type Environment, toLimits } from "../type.ts";
-import { pullSteps } from "../waiting.ts";
-import type { Limit } from "../watch.ts";
-import type { Launch } from "./launch.ts";
+import type { Adapter } from "../../core/adapter.ts";
+import type { Delta } from "../../core/event.ts";
+import { openSource, type Source, type Timeouts } from "../waiting.ts";
+import { checkCommand, fillArguments } from "./arguments.ts";
 import { type Program, startProgram } from "./program.ts";
 import { createReplyReader } from "./reply.ts";
-import { fillArguments, hasPlaceholder, writeInput } from "./request.ts";
-import type { options } from "./options.ts";
+import { writeInput } from "./request.ts";
 
-export function create(chosen: Complete<typeof options>, environment: Environment): Adapter {
-  const { input, output, max_concurrent: maxConcurrent } = chosen;
-  const cwd = resolve(chosen.cwd);
-  const env = toEnvironment(chosen.env, chosen.set_env ?? {}, environment);
-  const [program, ...rest] = checkCommand(chosen.argv, cwd, env["PATH"]);
-  const limitsOf = toLimits(chosen);
+interface CommandSettings extends Timeouts {
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  /** The gateway's own variables that it may see, by name. */
+  readonly env: readonly string[];
+  readonly set_env: Readonly<Record<string, string>>;
+  readonly input: "json" | "text" | "none";
+  readonly output: "auto" | "text" | "jsonl";
+}
+
+/** Throws what is sure to fail at the first turn. */
+export function createCommand(settings: CommandSettings, environment: NodeJS.ProcessEnv): Adapter {
+  const { cwd, input, output, set_env } = settings;
+  const env = { ...Object.fromEntries(settings.env.map((name) => [name, environment[name]])), ...set_env };
+  const [program, ...rest] = checkCommand(settings.argv, cwd, env["PATH"]);
   const running = new Set<Program>();
 
-  function start(launch: Launch, signal: AbortSignal): Program {
-    if (running.size >= maxConcurrent) throw overloaded(maxConcurrent);
-    const started = startProgram(launch, chosen.max_output_bytes, signal);
+  function killAll(): void {
+    for (const one of running) one.kill();
+  }
+
+  /** No group outlives a gateway that breaks down. */
+  async function watch(started: Program): Promise<void> {
+    if (running.size === 0) process.on("exit", killAll);
     running.add(started);
-    void started.gone.then(() => running.delete(started));
-    return started;
+    await started.gone;
+    running.delete(started);
+    if (running.size === 0) process.off("exit", killAll);
   }
 
   return {
-    async *stream(turn, signal, tell) {
+    speaks: [],
+    async open(turn, caller, tell) {
       const argv = [program, ...fillArguments(rest, turn)] as const;
       const launch = { argv, cwd, env, input: writeInput(turn, input, tell) };
-      const readReply = createReplyReader(output);
-      let started: Program | undefined;
-      async function* answer(inner: AbortSignal) {
-        started = start(launch, inner);
-        for await (const bytes of started.read()) {
-          const deltas: Delta[] = [];
-          try {
-            readReply(bytes, deltas);
-          } finally {
-            // What was said before a failure is sent first.
-            yield deltas;
-          }
-        }
+      function start(): Source {
+        const started = startProgram(launch);
+        void watch(started);
+        return toSource(started, output);
       }
-      const toLateness = (limit: Limit, limitMs: number) =>
-        toLateFailure(`The adapter's program ${missed[limit]}`, limit, limitMs, started?.toCause());
-      for await (const deltas of pullSteps(answer, limitsOf(turn), signal, toLateness)) {
-        if (deltas.length > 0) yield deltas;
-      }
+      return openSource("the adapter's program", start, turn, settings, caller);
     },
     async close() {
-      for (const one of running) one.kill();
-      await Promise.all([...running].map((one) => one.gone));
+      killAll();
+      await Promise.all(Array.from(running, ({ gone }) => gone));
     },
   };
 }
 
-/** What the program failed to do, by limit. */
-const missed: Record<Limit, string> = {
-  connect: "did not start",
-  first_byte: "wrote nothing",
-  idle: "went silent: it neither wrote anything nor exited",
-  total: "did not finish",
-  leave: "did not finish",
-};
-
-/** Reports what is sure to fail when the adapter is created, not at the first turn. */
-function checkCommand(
-  argv: readonly string[],
-  cwd: string,
-  path: string | undefined,
-): readonly [program: string, ...rest: string[]] {
-  const [program = "", ...rest] = argv;
-  if (program === "" || hasPlaceholder(program)) {
-    throw new Error("argv[0] must name a program, without placeholders: a caller must not choose what runs.");
-  }
-  if (shells.has(basename(program)) && scriptOf(rest).some(hasPlaceholder)) {
-    throw new Error(
-      `argv: ${program} would run a caller's words as commands. Pass them as separate arguments ("$1"), or on standard input.`,
-    );
-  }
-  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`cwd: there is no folder ${cwd}.`);
-  if (!program.includes("/")) {
-    // It stays a name, so that a reinstalled program is found at its new place. Windows looks for more than the name.
-    if (process.platform !== "win32") checkPath(program, cwd, path);
-    return [program, ...rest];
-  }
-  const file = resolve(cwd, program);
-  if (!isProgram(file)) throw new Error(`argv[0]: there is no executable program ${file}.`);
-  return [file, ...rest];
-}
-
-/**
- * What a shell that is given `-c` reads itself: its options, their values, and the script. What follows, or follows a
- * script's file, are the script's own arguments.
- */
-function scriptOf(rest: readonly string[]): readonly string[] {
-  let values = 0;
-  const last = rest.findIndex((argument) => {
-    values = /^[-+]/.test(argument) ? countValues(argument) : values - 1;
-    return values < 0;
-  });
-  const read = last === -1 ? rest : rest.slice(0, last + 1);
-  return read.some((argument) => /^[-+]\w*c/.test(argument)) ? read : [];
-}
-
-/** How many arguments belong to an option. Letters may be grouped (`-euo`), and each `o` takes one. */
-function countValues(option: string): number {
-  if (longOptionsWithValue.has(option)) return 1;
-  const [letters = ""] = /^[-+]\w*/.exec(option) ?? [];
-  return letters.split(/o/i).length - 1;
-}
-
-const longOptionsWithValue: ReadonlySet<string> = new Set(["--rcfile", "--init-file", "--emulate"]);
-
-/** Searches as the system will: the program's own PATH, in which an empty entry is its working folder. */
-function checkPath(program: string, cwd: string, path: string | undefined): void {
-  const folders = path?.split(delimiter) ?? foldersWithoutPath;
-  if (folders.some((folder) => isProgram(resolve(cwd, folder, program)))) return;
-  const where = path === undefined ? "in the default folders, as it is given no PATH" : `on its PATH (${path})`;
-  throw new Error(`argv[0]: there is no executable program ${program} ${where}. Install it, or give its path.`);
-}
-
-/** The C libraries' defaults, combined. */
-const foldersWithoutPath: readonly string[] = ["/usr/local/bin", "/bin", "/usr/bin"];
-
-function isProgram(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return statSync(file).isFile();
-  } catch {
-    return false;
-  }
-}
-
-const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "zsh", "ksh", "ash"]);
-
-function toEnvironment(
-  names: readonly string[],
-  fixed: Readonly<Record<string, string>>,
-  environment: Environment,
-): Environment {
-  return { ...Object.fromEntries(names.map((name) => [name, environment[name]])), ...fixed };
-}
-
-function overloaded(maxConcurrent: number): GatewayError {
-  return new GatewayError(
-    "overloaded",
-    `All ${maxConcurrent} programs that the adapter may run are busy (max_concurrent). Try again in a moment.`,
-    { retryAfterSeconds: 1 },
-  );
+function toSource(program: Program, output: CommandSettings["output"]): Source {
+  const readReply = createReplyReader(output);
+  let isOver = false;
+  let failure: unknown;
+  return {
+    async next() {
+      if (failure !== undefined) throw failure;
+      if (isOver) return undefined;
+      const deltas: Delta[] = [];
+      try {
+        const bytes = await program.read();
+        readReply(bytes, deltas);
+        isOver = bytes === undefined;
+        if (isOver) await program.succeed();
+      } catch (thrown) {
+        // What was said before is told first.
+        failure = thrown;
+      }
+      return deltas;
+    },
+    drop: (isLeft) => (isLeft ? program.kill() : program.stop()),
+  };
 }

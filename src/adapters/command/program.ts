@@ -1,164 +1,140 @@
-/** Runs one program in its own process group: output waits to be pulled, and nothing of the group stays behind. */
-import type { ChildProcess } from "node:child_process";
+/** Runs one program in its own process group: output waits to be read, and nothing of the group stays behind. */
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { basename } from "node:path";
-import type { Readable } from "node:stream";
-import { callerLeft, GatewayError } from "../../core/errors.ts";
-import { type Launch, signalGroup, spawnGroup, toLaunchFailure } from "./launch.ts";
+import { GatewayError } from "../../core/errors.ts";
+
+interface Launch {
+  readonly argv: readonly [program: string, ...rest: string[]];
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** All of its standard input. */
+  readonly input: string;
+}
 
 export interface Program {
-  /** Its output, read by read, and undefined at its end; then throws unless the program succeeds. */
-  read(): AsyncGenerator<Buffer | undefined, void, void>;
-  /** For the log: what it wrote to its standard error. */
-  toCause(): Error;
-  /** Kills it at once. */
+  /** What it wrote next; undefined at the end of its output. */
+  read(): Promise<Buffer | undefined>;
+  /** Resolves when it has ended well; throws how it failed. */
+  succeed(): Promise<void>;
+  /** It may clean up: it is asked to end, and killed a little later. */
+  stop(): void;
+  /** At once. */
   kill(): void;
-  /** Resolves when it has ended, however it did. */
+  /** It has ended, however it did. */
   readonly gone: Promise<void>;
 }
 
-/** Between asking it to end and killing it. */
 const graceMs = 2_000;
-const maxKeptErrorBytes = 2_048;
-/** How long after its end output may arrive. */
+/** How long after its end output may arrive: who left its group may hold the output open for ever. */
 const maxDelayMs = 500;
+const maxErrorBytes = 2_048;
+const maxOutputBytes = 64 * 1024 * 1024;
 
-/** The signal stops the program: kills it at once if nobody waits any more, otherwise first asks it to end. */
-export function startProgram(launch: Launch, maxOutputBytes: number, signal: AbortSignal): Program {
+export function startProgram(launch: Launch): Program {
   const child = spawnGroup(launch);
-  const { stdout, stderr } = child;
-  const output: AsyncIterable<Buffer> = stdout;
-  const name = basename(launch.argv[0]);
-  const gone = Promise.withResolvers<void>();
-  const closed = Promise.withResolvers<void>();
+  const { stdout, stderr, stdin } = child;
+  const output: AsyncIterator<Buffer> = stdout[Symbol.asyncIterator]();
+  const { promise: gone, resolve: end } = Promise.withResolvers<void>();
+  let errors = Buffer.alloc(0);
   let failure: GatewayError | undefined;
+  let bytes = 0;
   let killer: NodeJS.Timeout | undefined;
-  let lastCall: NodeJS.Timeout | undefined;
-  let lastLook: NodeJS.Immediate | undefined;
-  const readErrors = keepEnd(stderr);
-  const hasExited = () => child.exitCode !== null || child.signalCode !== null;
+
+  const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
+
+  /** The id of a group that has ended may belong to another by now. */
+  function send(order: NodeJS.Signals): void {
+    stdout.destroy();
+    if (!hasEnded()) signalGroup(child, order);
+  }
+
+  /** Timers run before pipes: what came in time is still unread. */
+  function expectEnd(): void {
+    setTimeout(() => setImmediate(() => stdout.readableLength === 0 && stdout.destroy()), maxDelayMs).unref();
+  }
 
   function toCause(): Error {
-    return new Error(`${name} wrote to its standard error: ${readErrors().trim() || "nothing"}`);
+    const said = errors.toString("utf8").trim();
+    return new Error(`${basename(launch.argv[0])} wrote to its standard error: ${said || "nothing"}`);
   }
 
-  function stop(): void {
-    const isLeft = signal.reason instanceof DOMException && signal.reason.name === "AbortError";
-    stdout.destroy();
-    send(isLeft ? "SIGKILL" : "SIGTERM");
-    if (!isLeft) killer = setTimeout(() => send("SIGKILL"), graceMs).unref();
-  }
-
-  /** A finished group's id may belong to another by now. */
-  function send(order: NodeJS.Signals): void {
-    if (!hasExited()) signalGroup(child, order);
-  }
-
-  /** Ends the answer at once. */
-  function fail(why: GatewayError): void {
-    failure ??= why;
-    stdout.destroy();
-    closed.resolve();
-  }
-
-  function kill(): void {
-    fail(callerLeft());
-    send("SIGKILL");
-  }
-
-  /**
-   * Processes outside the group may hold the output open forever, so its end is not awaited when the program is gone.
-   */
-  function expectEnd(): void {
-    clearTimeout(lastCall);
-    clearImmediate(lastLook);
-    if (!hasExited()) return;
-    // Timers run before pipes: if we were held up, what came meanwhile is still unread.
-    lastCall = setTimeout(() => (lastLook = setImmediate(endOutput)), maxDelayMs).unref();
-  }
-
-  /** What a slow reader has not pulled yet stays. */
-  function endOutput(): void {
-    if (stdout.readableLength === 0) stdout.destroy();
-  }
-
-  signal.addEventListener("abort", stop);
-  // Not only the start can fail: so does every signal to a program that runs as another user.
+  stderr.on("data", (more: Buffer) => (errors = Buffer.concat([errors, more]).subarray(-maxErrorBytes)));
   child.on("error", (error) => {
+    // Signals fail too, to a program that runs as another user.
     if (child.pid !== undefined) return;
-    fail(toLaunchFailure(error, launch));
-    gone.resolve();
+    failure = toFailure(error, launch);
+    stdout.destroy();
+    end();
   });
   child.once("exit", () => {
-    // Processes left behind would hold its output open, and live on.
     signalGroup(child, "SIGKILL");
     clearTimeout(killer);
-    gone.resolve();
     expectEnd();
     setTimeout(() => stderr.destroy(), maxDelayMs).unref();
   });
-  child.once("close", () => closed.resolve());
+  child.once("close", () => end());
   // A program need not read its input, and a broken pipe is an end like any other.
-  for (const pipe of [child.stdin, stdout, stderr]) pipe.on("error", () => {});
-  child.stdin.end(launch.input);
-  void killAtExit(kill, gone.promise);
+  for (const pipe of [stdin, stdout, stderr]) pipe.on("error", () => {});
+  stdin.end(launch.input);
 
   return {
-    gone: gone.promise,
-    async *read() {
-      let saidBytes = 0;
-      try {
-        for await (const bytes of output) {
-          saidBytes += bytes.length;
-          if (saidBytes > maxOutputBytes) {
-            const message = `The adapter's program wrote more than ${maxOutputBytes} bytes (max_output_bytes).`;
-            fail(new GatewayError("adapter_protocol", message, { cause: toCause() }));
-            break;
-          }
-          expectEnd();
-          yield bytes;
-        }
-      } catch {
-        // The output was cut off: if nothing has failed, the exit code says whether the answer is complete.
-      }
-      if (failure === undefined) yield undefined;
-      await closed.promise;
-      if (failure !== undefined) throw failure;
-      if (child.exitCode === 0) return;
-      // Not retried: it may have acted before it failed. A program that wants to be can report a passing error.
-      throw new GatewayError("adapter_error", `The adapter's program ${describeExit(child)}.`, {
-        isLasting: true,
-        cause: toCause(),
-      });
+    gone,
+    async read() {
+      // What is cut off ends too: the exit code tells whether it is complete.
+      const { value } = await output.next().catch(() => ({ value: undefined }));
+      if (value === undefined) return undefined;
+      bytes += value.length;
+      if (hasEnded()) expectEnd();
+      if (bytes <= maxOutputBytes) return value;
+      const message = `The adapter's program wrote more than ${maxOutputBytes} bytes.`;
+      throw new GatewayError("adapter_protocol", message, { wireCode: "adapter_answer_too_large" });
     },
-    toCause,
-    kill,
+    async succeed() {
+      await gone;
+      if (failure !== undefined) throw failure;
+      const { exitCode, signalCode } = child;
+      if (exitCode === 0) return;
+      const how = exitCode === null ? `was terminated by ${signalCode}` : `failed with exit code ${exitCode}`;
+      // It may have acted before it failed, so it is not run again. It can report what may pass.
+      const details = { isLasting: true, cause: toCause() };
+      throw new GatewayError("adapter_error", `The adapter's program ${how}.`, details);
+    },
+    stop() {
+      send("SIGTERM");
+      killer = setTimeout(() => send("SIGKILL"), graceMs).unref();
+    },
+    kill: () => send("SIGKILL"),
   };
 }
 
-/** What kills the running programs when the process exits; one listener for all, however many adapters there are. */
-const running = new Set<() => void>();
-
-async function killAtExit(kill: () => void, gone: Promise<void>): Promise<void> {
-  if (running.size === 0) process.on("exit", killAll);
-  running.add(kill);
-  await gone;
-  running.delete(kill);
-  if (running.size === 0) process.off("exit", killAll);
+function spawnGroup(launch: Launch): ChildProcessWithoutNullStreams {
+  const { argv, cwd, env } = launch;
+  const [program, ...rest] = argv;
+  try {
+    const child: ChildProcess = spawn(program, rest, { cwd, env, detached: true, windowsHide: true, stdio: "pipe" });
+    if (hasPipes(child)) return child;
+    // Without free descriptors Node makes no pipes, and tells why a moment later.
+    child.once("error", () => {});
+    throw Object.assign(new Error("There are no file descriptors left."), { code: "EMFILE" });
+  } catch (thrown) {
+    throw toFailure(thrown, launch);
+  }
 }
 
-function killAll(): void {
-  for (const kill of running) kill();
+function hasPipes(child: ChildProcess): child is ChildProcessWithoutNullStreams {
+  return Boolean(child.stdin && child.stdout && child.stderr);
 }
 
-/** Keeps the end of what is written to a pipe, for whoever asks. */
-function keepEnd(pipe: Readable): () => string {
-  let end = Buffer.alloc(0);
-  pipe.on("data", (bytes: Buffer) => {
-    end = Buffer.concat([end, bytes]).subarray(-maxKeptErrorBytes);
-  });
-  return () => end.toString("utf8");
+function signalGroup(child: ChildProcess, order: NodeJS.Signals): void {
+  try {
+    if (child.pid !== undefined) process.kill(-child.pid, order);
+  } catch {
+    // No such group: everyone is gone, or the system has none.
+    child.kill(order);
+  }
 }
 
-function describeExit({ exitCode, signalCode }: ChildProcess): string {
-  return exitCode === null ? `was terminated by ${signalCode}` : `failed with exit code ${exitCode}`;
+function toFailure(cause: unknown, { argv: [program] }: Launch): GatewayError {
+  const message = `The adapter's program ${basename(program)} could not be started (${Object(cause).code}).`;
+  return new GatewayError("adapter_error", message, { cause });
 }

@@ -1,21 +1,19 @@
 /** Reads a program's standard output, as plain text or as JSON Lines, into deltas. */
-import type { Delta } from "../../core/delta.ts";
 import { GatewayError } from "../../core/errors.ts";
-import { createGathering } from "../gathering.ts";
-import { createLineReader, isSpoken } from "./line.ts";
+import type { Delta } from "../../core/event.ts";
+import { createLineReader, isSaid } from "./line.ts";
 
-type OutputForm = "text" | "jsonl";
-
-/** Adds the deltas of one read, or of the end of the output; throws what follows them and is not part of an answer. */
-export type ReadReply = (bytes: Buffer | undefined, deltas: Delta[]) => void;
+/** Adds the deltas of one read, or (undefined) of the end of the output; throws what is no part of an answer. */
+type ReadReply = (bytes: Buffer | undefined, deltas: Delta[]) => void;
+type Take = (text: string, deltas: Delta[]) => void;
 
 /** With `auto` the first line decides: a delta begins JSON Lines, anything else is the answer itself. */
-export function createReplyReader(output: OutputForm | "auto"): ReadReply {
+export function createReplyReader(output: "auto" | "text" | "jsonl"): ReadReply {
   const decoder = new TextDecoder("utf-8", { fatal: true });
-  let parse = output === "auto" ? undefined : parsers[output]();
+  let take = output === "auto" ? undefined : output === "text" ? createTextForm() : createLinesForm();
   let undecided = "";
 
-  /** A replacement character would be an invented one; a character cut in two waits for its other half. */
+  /** A replacement character would be an invented one; one that is cut in two waits for its other half. */
   function decode(bytes: Buffer | undefined): string {
     try {
       return decoder.decode(bytes, { stream: bytes !== undefined });
@@ -25,33 +23,28 @@ export function createReplyReader(output: OutputForm | "auto"): ReadReply {
   }
 
   return (bytes, deltas) => {
-    const last = bytes === undefined;
-    undecided += decode(bytes);
-    parse ??= chooseParser(undecided, last);
-    if (parse === undefined) return;
-    // The last line may lack its break; to a text the break adds nothing.
-    parse(last ? `${undecided}\n` : undecided, deltas);
+    const isLast = bytes === undefined;
+    const text = undecided + decode(bytes);
     undecided = "";
+    take ??= decide(text, isLast);
+    if (take === undefined) undecided = text;
+    // The last line may lack its break; to a text the break adds nothing.
+    else take(isLast ? `${text}\n` : text, deltas);
   };
 }
 
-type Parse = (text: string, deltas: Delta[]) => void;
-
-const parsers: Readonly<Record<OutputForm, () => Parse>> = { text: createTextParser, jsonl: createLinesParser };
-
-/** A first line longer than this is no delta. */
+/** A longer first line is no delta. */
 const maxFirstLine = 1024 * 1024;
 
-function chooseParser(text: string, last: boolean): Parse | undefined {
-  const start = text.trimStart();
-  const end = start.indexOf("\n");
-  const open = !last && end === -1 && start.length < maxFirstLine;
-  if (start === "" || (start.startsWith("{") && open)) return last ? createTextParser() : undefined;
-  return isSpoken(end === -1 ? start : start.slice(0, end)) ? createLinesParser() : createTextParser();
+function decide(text: string, isLast: boolean): Take | undefined {
+  const [line = "", ...more] = text.trimStart().split("\n", 2);
+  const isWhole = isLast || more.length > 0 || line.length > maxFirstLine;
+  if (!isWhole && (line === "" || line.startsWith("{"))) return undefined;
+  return isSaid(line) ? createLinesForm() : createTextForm();
 }
 
-/** Text is passed on as it comes; trailing line breaks belong to the terminal, not to the answer. */
-function createTextParser(): Parse {
+/** As it comes; trailing line breaks belong to the terminal, not to the answer. */
+function createTextForm(): Take {
   let breaks = "";
   return (text, deltas) => {
     let end = text.length;
@@ -61,17 +54,17 @@ function createTextParser(): Parse {
   };
 }
 
-function createLinesParser(): Parse {
+function createLinesForm(): Take {
   const read = createLineReader();
-  /** The start of an incomplete line: a program may write it letter by letter. */
-  const begun = createGathering();
+  /** Of an incomplete line: a program may write it letter by letter. */
+  let pieces: string[] = [];
   return (text, deltas) => {
-    let from = 0;
-    for (let to = text.indexOf("\n"); to !== -1; to = text.indexOf("\n", from)) {
-      const line = begun.take().toString() + text.slice(from, to);
-      from = to + 1;
+    const [rest = "", ...ends] = text.split("\n").toReversed();
+    for (const piece of ends.toReversed()) {
+      const line = pieces.join("") + piece;
+      pieces = [];
       if (line.trim() !== "") read(line, deltas);
     }
-    if (from < text.length) begun.add(Buffer.from(text.slice(from)));
+    pieces.push(rest);
   };
 }

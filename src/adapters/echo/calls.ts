@@ -1,80 +1,67 @@
 /** Chooses the tools that the model calls, and writes their arguments. */
-import { setImmediate as breathe } from "node:timers/promises";
-import type { Settings, Tool } from "../../core/turn.ts";
-import type { Utterance } from "./speech.ts";
-import { findNames, readNamedValues } from "./words.ts";
+import type { Settings, Tool } from "../../core/settings.ts";
+import { makeSample } from "./sample.ts";
+import type { Call } from "./speech.ts";
 
-type Call = Extract<Utterance, { type: "call" }>;
-type CallableTool = Exclude<Tool, { type: "other" }>;
+type Callable = Exclude<Tool, { type: "other" }>;
 
 /** Calls what the text asks for if it `mayAsk`, and what the tool choice demands in any case. */
-export async function chooseCalls(settings: Settings, text: string, mayAsk: boolean): Promise<readonly Call[]> {
-  const { tools, demanded } = readChoice(settings);
-  if (!mayAsk && !demanded) return [];
-  const written = await readCallLines(tools, text);
-  const calls = written.length > 0 ? written : await callNamed(tools, text, demanded);
-  return settings.parallelToolCalls === false ? calls.slice(0, 1) : calls;
-}
-
-/** The tools that may be called now, and whether one must be. */
-function readChoice(settings: Settings): { readonly tools: readonly CallableTool[]; readonly demanded: boolean } {
-  const choice = settings.toolChoice ?? { type: "auto" };
-  const tools = settings.tools.filter((tool) => tool.type !== "other");
-  switch (choice.type) {
-    case "none":
-      return { tools: [], demanded: false };
-    case "required":
-      return { tools, demanded: true };
-    case "tool":
-      return { tools: tools.filter(({ name }) => name === choice.name), demanded: true };
-    case "auto":
-    case "other":
-      return { tools, demanded: false };
+export function chooseCalls(settings: Settings, text: string, mayAsk: boolean): readonly Call[] {
+  const { toolChoice: choice, parallelToolCalls } = settings;
+  const isDemanded = choice?.type === "required" || choice?.type === "tool";
+  if (choice?.type === "none" || !(mayAsk || isDemanded)) return [];
+  const tools = new Map<string, Callable>();
+  for (const tool of settings.tools) {
+    if (tool.type !== "other" && (choice?.type !== "tool" || tool.name === choice.name)) tools.set(tool.name, tool);
   }
+  const written = readCallLines(tools, text);
+  const calls = written.length > 0 ? written : callNamed(tools, text, isDemanded);
+  return parallelToolCalls === false ? calls.slice(0, 1) : calls;
 }
 
-/** Each line `CALL name {json}` is a call, if the tool may be called. */
-async function readCallLines(tools: readonly CallableTool[], text: string): Promise<Call[]> {
+type Tools = ReadonlyMap<string, Callable>;
+
+/** Each line `CALL name {json}` is a call, if there is such a tool. */
+function readCallLines(tools: Tools, text: string): readonly Call[] {
   const calls: Call[] = [];
-  const byName = new Map(tools.toReversed().map((tool) => [tool.name, tool]));
-  for (const [, name, rest = ""] of text.matchAll(/^CALL[ \t]+(\S+)(.*)$/gm)) {
-    const tool = byName.get(name ?? "");
+  for (const [, name = "", rest = ""] of text.matchAll(/^CALL[ \t]+(\S+)(.*)$/gm)) {
+    const tool = tools.get(name);
     if (tool === undefined) continue;
     const written = rest.trim();
     // Written arguments go out as they are, even wrong ones: a client's author must see how it handles them.
-    if (written.startsWith("{") || (tool.type === "custom" && written !== "")) {
-      calls.push({ type: "call", kind: tool.type, name: tool.name, text: written });
-    } else {
-      calls.push(await toCall(tool, text, await readNamedValues(written)));
-    }
+    const isWhole = written.startsWith("{") || (tool.type === "custom" && written !== "");
+    calls.push(isWhole ? { type: "call", kind: tool.type, name, text: written } : toCall(tool, text, written));
   }
   return calls;
 }
 
 /** The tools that the text names or, if it names none but a call is demanded, the first. */
-async function callNamed(tools: readonly CallableTool[], text: string, demanded: boolean): Promise<readonly Call[]> {
-  const byName = Map.groupBy(tools, ({ name }) => name);
-  const found = await findNames(text, new Set(byName.keys()));
-  const named = Array.from(found).flatMap((name) => byName.get(name) ?? []);
-  const called = named.length === 0 && demanded ? tools.slice(0, 1) : named;
-  if (called.length === 0) return [];
-  const told = await readNamedValues(text);
-  return Array.fromAsync(called, (tool) => toCall(tool, text, told));
+function callNamed(tools: Tools, text: string, isDemanded: boolean): readonly Call[] {
+  const words = tools.size === 0 ? [] : text.matchAll(/[\p{L}\p{N}_-]+/gu);
+  const named = new Set<Callable>();
+  for (const [word] of words) {
+    const tool = tools.get(word);
+    if (tool !== undefined) named.add(tool);
+  }
+  const [first] = tools.values();
+  if (named.size === 0 && isDemanded && first !== undefined) named.add(first);
+  return Array.from(named, (tool) => toCall(tool, text, text));
 }
 
-/** A custom tool takes the text as is, a function the values `told` of its parameters. */
-async function toCall(tool: CallableTool, text: string, told: ReadonlyMap<string, string>): Promise<Call> {
+/** A custom tool takes the text as it is, a function what was `told` of its parameters. */
+function toCall(tool: Callable, text: string, told: string): Call {
   const { type: kind, name } = tool;
   if (tool.type === "custom") return { type: "call", kind, name, text };
-  // The checker of samples is slow to load, and most turns need none.
-  const { makeSample } = await import("./sample.ts");
-  // A text may ask for thousands of calls.
-  await breathe();
-  const options = { optional: tool.strict === true, told };
-  return {
-    type: "call",
-    kind,
-    name,
-    text: JSON.stringify(makeSample({ type: "object", ...tool.parameters }, options)),
-  };
+  const sample = makeSample({ type: "object", ...tool.parameters }, readNamedValues(told), tool.strict === true);
+  return { type: "call", kind, name, text: JSON.stringify(sample) };
+}
+
+/** Values that the text names: `city=Paris`, `city: "New York"`. The first for each name counts; `Paris.` is Paris. */
+export function readNamedValues(text: string): ReadonlyMap<string, string> {
+  const told = new Map<string, string>();
+  for (const match of text.matchAll(/(?<![\w-])([A-Za-z_][\w-]*)[ \t]*[=:][ \t]*(?:"([^"\n]*)"|([^\s,;"]+))/g)) {
+    const [, name = "", quoted, bare = ""] = match;
+    if (!told.has(name)) told.set(name, quoted ?? bare.replace(/[.!?)]$/, ""));
+  }
+  return told;
 }

@@ -1,83 +1,57 @@
 /** Directives at the start of a user text, which make the model fail, refuse, wait or talk at length. */
-import { setImmediate as breathe } from "node:timers/promises";
 import { GatewayError } from "../../core/errors.ts";
-import { upstreamCodes } from "../failures.ts";
-import type { Plan } from "./speech.ts";
+import { reportableCodes } from "../reported.ts";
 
-export interface Directives {
+interface Directives {
   readonly sleepMs: number;
-  readonly failure: Plan["failure"];
+  readonly failure: GatewayError | undefined;
+  /** How many it says before it fails. */
+  readonly maxWords: number;
   readonly refuses: boolean;
-  /** How often the text is said. */
-  readonly times: number;
   /** What is left to say. */
   readonly text: string;
 }
 
-/** Followed without a pause: a text full of directives must not hold anybody up. */
-const maxAtOnce = 1_000;
-
-/** Follows directives one by one; each stands on its own line or in front of the text. */
-export async function readDirectives(text: string): Promise<Directives> {
-  let directives: Directives = { sleepMs: 0, failure: undefined, refuses: false, times: 1, text };
-  let followed = 0;
-  for (let next = followOne(directives); next !== undefined; next = followOne(directives)) {
-    directives = next;
-    followed += 1;
-    if (followed % maxAtOnce === 0) await breathe();
+/** Each stands on its own line or in front of the text; REFUSE is the last. */
+export function readDirectives(said: string): Directives {
+  const found = { sleepMs: 0, failure: undefined as GatewayError | undefined, maxWords: Infinity, refuses: false };
+  let text = said;
+  let times = 1;
+  for (let match = directive.exec(text); match !== null && !found.refuses; match = directive.exec(text)) {
+    const { code, words, ms, repeat } = match.groups ?? {};
+    text = text.slice(match[0].length);
+    if (repeat !== undefined) times = Number(repeat);
+    else if (ms !== undefined) found.sleepMs = Number(ms);
+    else if (match[0].startsWith("REFUSE")) found.refuses = true;
+    else [found.failure, found.maxWords] = [fail(code ?? "adapter_error"), Number(words ?? 0)];
   }
   // There must be words to fail after.
-  if (directives.failure !== undefined && directives.text === "") return { ...directives, text };
-  return directives.times === 1 ? directives : { ...directives, text: repeat(directives.text, directives.times) };
+  return { ...found, text: found.failure !== undefined && text === "" ? said : say(text, times) };
 }
 
-interface Directive {
-  /** Matches at the start of the text; its only group is the argument. */
-  readonly pattern: RegExp;
-  follow(argument: string): Partial<Directives>;
-}
+/** The codes of an adapter that are not about the request. */
+const codes = reportableCodes.filter((code) => code.startsWith("adapter_") || code === "overloaded");
 
-const table: readonly Directive[] = [
-  { pattern: /^FAIL before(?:\s+|$)/, follow: () => ({ failure: fail("adapter_error", 0) }) },
-  {
-    pattern: /^FAIL after (\d{1,6})(?:\s+|$)/,
-    follow: (count) => ({ failure: fail("adapter_error", Number(count)) }),
-  },
-  {
-    pattern: new RegExp(`^ERROR (${upstreamCodes.join("|")})(?:\\s+|$)`),
-    follow: (code) => ({ failure: fail(code, 0) }),
-  },
-  { pattern: /^SLEEP (\d{1,6})(?:\s+|$)/, follow: (milliseconds) => ({ sleepMs: Number(milliseconds) }) },
-  { pattern: /^REPEAT (\d{1,6})\s+(?=\S)/, follow: (times) => ({ times: Number(times) }) },
-  { pattern: /^REFUSE\s+(?=\S)/, follow: () => ({ refuses: true }) },
-];
+const directive = new RegExp(
+  "^(?:FAIL before(?:\\s+|$)" +
+    "|FAIL after (?<words>\\d{1,6})(?:\\s+|$)" +
+    `|ERROR (?<code>${codes.join("|")})(?:\\s+|$)` +
+    "|SLEEP (?<ms>\\d{1,6})(?:\\s+|$)" +
+    "|REPEAT (?<repeat>\\d{1,6})\\s+(?=\\S)" +
+    "|REFUSE\\s+(?=\\S))",
+);
 
-/** REFUSE is the last directive: the rest of the text is the refusal. */
-function followOne(directives: Directives): Directives | undefined {
-  if (directives.refuses) return undefined;
-  for (const { pattern, follow } of table) {
-    const match = pattern.exec(directives.text);
-    if (match === null) continue;
-    return { ...directives, text: directives.text.slice(match[0].length), ...follow(match[1] ?? "") };
-  }
-  return undefined;
-}
-
-function fail(name: string, afterWords: number): Plan["failure"] {
-  const code = upstreamCodes.find((known) => known === name) ?? "adapter_error";
+function fail(name: string): GatewayError {
+  const code = codes.find((known) => known === name) ?? "adapter_error";
   const retryAfterSeconds = code === "adapter_rate_limit" || code === "overloaded" ? 1 : undefined;
   const message = "The echo adapter failed, because the user text told it to.";
-  return { afterWords, error: new GatewayError(code, message, { retryAfterSeconds }) };
+  return new GatewayError(code, message, { retryAfterSeconds });
 }
 
-const maxRepeatedCharacters = 10_000_000;
+const maxCharacters = 10_000_000;
 
-function repeat(text: string, times: number): string {
-  if ((text.length + 1) * times > maxRepeatedCharacters) {
-    throw new GatewayError(
-      "adapter_bad_request",
-      `REPEAT ${times} would say more than ${maxRepeatedCharacters} characters. Repeat less, or a shorter text.`,
-    );
-  }
-  return `${text} `.repeat(times).slice(0, -1);
+function say(text: string, times: number): string {
+  if (times * (text.length + 1) <= maxCharacters || times === 1) return `${text} `.repeat(times).slice(0, -1);
+  const message = `REPEAT ${times} would say more than ${maxCharacters} characters. Repeat less, or a shorter text.`;
+  throw new GatewayError("adapter_bad_request", message);
 }

@@ -1,85 +1,68 @@
 /** Decides what the model says: what tools returned, calls, or the last user text in the wanted format. */
-import { type Content, type Item, isSteering, textOf, typeOf } from "../../core/item.ts";
-import type { Settings, Turn } from "../../core/turn.ts";
-import { chooseCalls } from "./calls.ts";
+import { type Content, isInstruction, type Item, textOf } from "../../core/item.ts";
+import type { Turn } from "../../core/turn.ts";
+import type { Settings } from "../../core/settings.ts";
+import { chooseCalls, readNamedValues } from "./calls.ts";
 import { readDirectives } from "./directives.ts";
+import { makeSample } from "./sample.ts";
 import type { Plan, Utterance } from "./speech.ts";
-import { countWords, readNamedValues } from "./words.ts";
 
-export async function planAnswer(turn: Turn): Promise<Plan> {
+export function planAnswer(turn: Turn): Plan {
   const { items, settings } = turn;
   const outputs = readToolOutputs(items);
-  const userText = lastUserText(items);
+  const question = describe(items.findLast((item) => item.type === "message" && item.role === "user"));
   // The user's directives were followed before the tools were called.
-  const directives = await readDirectives(outputs === undefined ? userText : "");
-  const { refuses, sleepMs, failure } = directives;
-  const asked = outputs === undefined ? directives.text : userText;
+  const directives = readDirectives(outputs === undefined ? question : "");
+  const { refuses, sleepMs, failure, maxWords } = directives;
+  const text = outputs === undefined ? directives.text : question;
+  const { reasoningEffort: effort = "none", reasoningSummary, maxOutputTokens = Infinity } = settings;
   const utterances: Utterance[] = [];
-  if (reasons(settings) && asked !== "") {
-    const summary = settings.reasoningSummary === undefined ? undefined : 0;
-    utterances.push({ type: "reasoning", text: `thinking about: ${asked}`, summary });
+  if (effort !== "none" && effort !== "minimal" && text !== "") {
+    const summary = reasoningSummary === undefined ? undefined : 0;
+    utterances.push({ type: "reasoning", text: `thinking about: ${text}`, summary });
   }
-  const calls = refuses ? [] : await chooseCalls(settings, asked, outputs === undefined);
-  for (const call of calls) utterances.push(call);
-  if (refuses) {
-    utterances.push({ type: "refusal", text: asked });
-  } else if (calls.length === 0) {
-    utterances.push({ type: "text", text: untilStop(await inFormat(outputs ?? asked, settings), settings.stop) });
-  }
+  const calls = refuses ? [] : chooseCalls(settings, text, outputs === undefined);
+  if (refuses) utterances.push({ type: "refusal", text });
+  else if (calls.length > 0) for (const call of calls) utterances.push(call);
+  else utterances.push({ type: "text", text: untilStop(inFormat(outputs ?? text, settings), settings.stop) });
   return {
     sleepMs,
     failure,
+    maxWords: Math.min(maxWords, maxOutputTokens),
     utterances,
-    inputTokens: await countWords(textsOf(turn)),
-    maxOutputTokens: settings.maxOutputTokens ?? Infinity,
+    inputTokens: items.reduce((sum, item) => sum + countWords(item), wordsIn(settings.instructions ?? "")),
   };
 }
 
-/** What the tools said, if they spoke last; steering messages may follow. */
+/** What the tools said, if they spoke last. */
 function readToolOutputs(items: readonly Item[]): string | undefined {
-  const talk = items.filter((item) => !isSteering(item));
-  const first = talk.findLastIndex((item) => item.type !== "tool-output") + 1;
-  const outputs = talk.slice(first).filter((item) => item.type === "tool-output");
+  const talk = items.filter((item) => !isInstruction(item));
+  const outputs = talk.slice(talk.findLastIndex(({ type }) => type !== "tool-output") + 1);
   if (outputs.length === 0) return undefined;
-  return outputs.map(({ output }) => `tool said: ${describeContent(output)}`).join("\n");
-}
-
-function lastUserText(items: readonly Item[]): string {
-  for (const item of items.toReversed()) {
-    if (item.type === "message" && item.role === "user") return describeContent(item.content);
-  }
-  return "";
+  return outputs.map((output) => `tool said: ${describe(output)}`).join("\n");
 }
 
 /** The text or, failing that, what else there is, in brackets. */
-function describeContent(content: Content): string {
+function describe(item: Item | undefined): string {
+  const content: Content = item?.type === "message" ? item.content : item?.type === "tool-output" ? item.output : "";
   const text = textOf(content);
   if (text !== "" || typeof content === "string") return text;
-  const told: string[] = [];
-  for (const part of content) {
-    if (part.type === "image" || part.type === "audio") told.push(`[${part.type}]`);
-    if (part.type === "file") told.push(part.name === undefined ? "[file]" : `[file ${part.name}]`);
-    if (part.type === "other") told.push(`[${typeOf(part.extra)}]`);
-  }
+  const told = content.map((part) => {
+    if (part.type === "file" && part.name !== undefined) return `[file ${part.name}]`;
+    return `[${part.type === "other" ? String(part.extra.fields["type"]) : part.type}]`;
+  });
   return told.join(" ");
 }
 
-function reasons({ reasoningEffort }: Settings): boolean {
-  return reasoningEffort !== undefined && reasoningEffort !== "none" && reasoningEffort !== "minimal";
-}
-
-async function inFormat(text: string, { format }: Settings): Promise<string> {
+function inFormat(text: string, { format }: Settings): string {
   switch (format?.type) {
     case undefined:
     case "text":
       return text;
     case "json":
       return toSpacedJson({ echo: text });
-    case "schema": {
-      const { makeSample } = await import("./sample.ts");
-      const told = await readNamedValues(text);
-      return toSpacedJson(makeSample(format.schema, { optional: format.strict === true, told }));
-    }
+    case "schema":
+      return toSpacedJson(makeSample(format.schema, readNamedValues(text), format.strict === true));
   }
 }
 
@@ -91,31 +74,32 @@ function toSpacedJson(value: unknown): string {
 }
 
 function untilStop(text: string, stops: readonly string[] = []): string {
-  let end = text.length;
-  for (const stop of stops) {
-    const at = stop === "" ? -1 : text.indexOf(stop);
-    if (at !== -1 && at < end) end = at;
-  }
-  return text.slice(0, end);
+  const ends = stops.map((stop) => text.indexOf(stop)).filter((at) => at !== -1);
+  return text.slice(0, Math.min(text.length, ...ends));
 }
 
-/** Everything the model reads, counted as its input tokens. */
-function* textsOf({ items, settings }: Turn): Generator<string, void, void> {
-  yield settings.instructions ?? "";
-  for (const item of items) {
-    switch (item.type) {
-      case "message":
-        yield textOf(item.content);
-        break;
-      case "reasoning":
-        yield item.text;
-        yield* item.summary;
-        break;
-      case "tool-call":
-        yield item.arguments;
-        break;
-      case "tool-output":
-        yield textOf(item.output);
-    }
+function countWords(item: Item): number {
+  switch (item.type) {
+    case "message":
+      return wordsIn(textOf(item.content));
+    case "reasoning":
+      return wordsIn([item.text, ...item.summary].join(" "));
+    case "tool-call":
+      return wordsIn(item.arguments);
+    case "tool-output":
+      return wordsIn(textOf(item.output));
+    default:
+      return 0;
   }
+}
+
+const blank = 0x20;
+
+/** All of a long conversation is counted at each turn, and a list of its words would be many times its size. */
+function wordsIn(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at++) {
+    if (text.charCodeAt(at) > blank && (at === 0 || text.charCodeAt(at - 1) <= blank)) count += 1;
+  }
+  return count;
 }

@@ -1,109 +1,78 @@
-/** Splits bytes into the data of server-sent events; a character cut at a packet boundary survives. */
+/** Splits bytes into the data of server-sent events; a line or a character that is cut between packets survives. */
+import { isUtf8 } from "node:buffer";
 import { GatewayError } from "../../core/errors.ts";
-import { createGathering } from "../gathering.ts";
-import type { Scrub } from "./refusal.ts";
-import { decodeUtf8, withoutMark } from "./utf8.ts";
 
-export interface EventReader {
-  /** The data of each event that these bytes complete. */
-  read(buffers: readonly Buffer[]): readonly string[];
-  /** The last event, if the upstream forgot its blank line. */
-  end(): readonly string[];
+export interface Events {
+  /** Takes the data of each event that these bytes complete. */
+  read(bytes: Buffer): void;
+  /** Takes the last event, if its blank line was forgotten. */
+  end(): void;
 }
 
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
-/** The memory a line takes beyond its characters. */
-const lineSize = 64;
 
-/** `maxEventBytes` limits what is kept of an unfinished event. */
-export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventReader {
-  /** Bytes after the last line break, decoded once their line is complete. */
-  const tail = createGathering();
-  /** The data lines of the unfinished event. */
+export function createEvents(take: (data: string) => void): Events {
+  /** Bytes of an unfinished line. No character has a line break in it, so whole lines are decoded alone. */
+  let tail: Buffer[] = [];
+  /** The data lines of an unfinished event. */
   let pending: string | undefined;
-  /** Its size in memory: a line keeps the text it was sliced from alive, so lines other than data count too. */
-  let pendingSize = 0;
   let hasBegun = false;
-  /** The byte at the end of each line, as the first one shows: by the standard, a lone carriage return ends one too. */
-  let lineEnd: number | undefined;
-  let hasReturn = false;
 
-  /** Undefined while it is unknown: the other half of a line break may be in the next bytes. */
-  function findLineEnd(bytes: Buffer): number | undefined {
-    if (bytes.includes(lineFeed)) return lineFeed;
-    if (hasReturn) return carriageReturn;
-    const place = bytes.indexOf(carriageReturn);
-    hasReturn = place !== -1;
-    return hasReturn && place < bytes.length - 1 ? carriageReturn : undefined;
-  }
-
-  function toText(bytes: Buffer): string {
-    const text = decodeUtf8(bytes, scrub);
-    return hasBegun ? text : withoutMark(text);
-  }
-
-  function readLines(text: string, events: string[]): void {
-    const lineBreak = lineEnd === carriageReturn ? "\r" : "\n";
-    let from = 0;
+  function readLines(bytes: Buffer): void {
+    const text = decode(bytes);
+    let from = hasBegun || !text.startsWith("\ufeff") ? 0 : 1;
+    hasBegun = true;
     while (from < text.length) {
-      let to = text.indexOf(lineBreak, from);
+      let to = text.indexOf("\n", from);
       if (to === -1) to = text.length;
-      const end = to > from && text.charCodeAt(to - 1) === carriageReturn ? to - 1 : to;
-      if (end === from) dispatch(events);
-      else if (text.startsWith("data:", from)) {
-        const line = text.slice(text.charCodeAt(from + 5) === 0x20 ? from + 6 : from + 5, end);
-        pending = pending === undefined ? line : `${pending}\n${line}`;
-      } else if (isBare(text, from, end)) {
-        dispatch(events);
-        events.push(text.slice(text.indexOf("{", from), end));
-      }
-      if (pending !== undefined) pendingSize += end - from + lineSize;
+      readLine(text, from, to > from && text.charCodeAt(to - 1) === carriageReturn ? to - 1 : to);
       from = to + 1;
     }
   }
 
-  function dispatch(events: string[]): void {
-    // By the standard, an event without data is none; some servers send them as keep-alives.
-    if (pending !== undefined && pending !== "") events.push(pending);
+  function readLine(text: string, from: number, end: number): void {
+    if (end === from) return complete();
+    if (text.startsWith("data:", from)) {
+      const line = text.slice(text.charCodeAt(from + 5) === 0x20 ? from + 6 : from + 5, end);
+      pending = pending === undefined ? line : `${pending}\n${line}`;
+    } else if (isBare(text, from, end)) {
+      complete();
+      take(text.slice(text.indexOf("{", from), end));
+    }
+  }
+
+  function complete(): void {
+    const data = pending;
     pending = undefined;
-    pendingSize = 0;
+    // By the standard an event without data is none; some servers send such ones to keep a connection alive.
+    if (data !== undefined && data !== "") take(data);
   }
 
   return {
-    read(buffers) {
-      const events: string[] = [];
-      for (const buffer of buffers) {
-        lineEnd ??= findLineEnd(buffer);
-        const cut = lineEnd === undefined ? 0 : buffer.lastIndexOf(lineEnd) + 1;
-        if (cut > 0) {
-          tail.add(buffer.subarray(0, cut));
-          readLines(toText(tail.take()), events);
-          hasBegun = true;
-        }
-        if (cut < buffer.length) tail.add(buffer.subarray(cut));
+    read(bytes) {
+      const cut = bytes.lastIndexOf(lineFeed) + 1;
+      if (cut > 0) {
+        const lines = cut === bytes.length ? bytes : bytes.subarray(0, cut);
+        readLines(tail.length === 0 ? lines : Buffer.concat([...tail, lines]));
+        tail = [];
       }
-      if (tail.size() + pendingSize > maxEventBytes) {
-        throw new GatewayError(
-          "adapter_protocol",
-          `The upstream sent an event of more than ${maxEventBytes} bytes without an end.`,
-        );
-      }
-      return events;
+      if (cut < bytes.length) tail.push(cut === 0 ? bytes : bytes.subarray(cut));
     },
     end() {
-      const events: string[] = [];
-      readLines(toText(tail.take()), events);
-      dispatch(events);
-      return events;
+      readLines(Buffer.concat(tail));
+      complete();
     },
   };
 }
 
-/**
- * Some servers write bare JSON, for an error or for a complete chat answer, or name an error's field after it. No field
- * of the standard looks like either.
- */
+/** Some servers write bare JSON, for an error or a complete answer, or name an error's field after it: no field of the standard looks like either. */
 function isBare(text: string, from: number, end: number): boolean {
   return text.charCodeAt(end - 1) === 0x7d && (text.startsWith('{"', from) || text.startsWith('error: {"', from));
+}
+
+/** Any other bytes are refused: a replacement character would be an invented one. */
+export function decode(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString("utf8");
+  throw new GatewayError("adapter_protocol", "The upstream answered with bytes that are not UTF-8.");
 }

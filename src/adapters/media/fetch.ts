@@ -1,117 +1,81 @@
 /** Fetches a caller's URL for models that need the bytes, without reaching into the operator's own network. */
-import { type LookupAddress, lookup as systemLookup } from "node:dns";
-import { type LookupFunction, isIP } from "node:net";
-import { Agent, type Dispatcher, buildConnector, request } from "undici";
-import { callerLeft, GatewayError } from "../../core/errors.ts";
-import { createGathering } from "../gathering.ts";
-import { headerOf } from "../http/upstream.ts";
-import { type Media, type MediaLimits, readType, refuseMedia, tooLarge } from "./limits.ts";
+import { lookup } from "node:dns";
+import { isIP, type LookupFunction } from "node:net";
+import { Agent, buildConnector, type Dispatcher, request } from "undici";
+import { GatewayError } from "../../core/errors.ts";
+import { headerOf } from "../http/refusal.ts";
+import { checkSize, type Media, type MediaRules, readType, refuseMedia } from "./media.ts";
 import { createReach } from "./reach.ts";
 
 const maxRedirects = 3;
+const headers = { accept: "image/*, audio/*, text/*, application/pdf", "user-agent": "portico" };
 
-/** `lookup` resolves names; by default the system's. */
-export async function fetchMedia(
-  url: string,
-  limits: MediaLimits,
-  signal: AbortSignal,
-  lookup: LookupFunction = systemLookup,
-): Promise<Media> {
-  const { timeoutMs } = limits;
-  const deadline = AbortSignal.timeout(timeoutMs);
-  let hop = readUrl(url, limits);
-  const agent = createAgent(limits, lookup, timeoutMs);
+export async function fetchMedia(url: string, rules: MediaRules, caller: AbortSignal): Promise<Media> {
+  const deadline = AbortSignal.timeout(rules.timeout_ms);
+  const signal = AbortSignal.any([caller, deadline]);
+  const dispatcher = createAgent(rules);
+  let hop = readUrl(url);
   try {
-    for (let redirects = 0; ; redirects++) {
-      const answer = await request(hop, {
-        dispatcher: agent,
-        headers: { accept: "image/*, audio/*, text/*, application/pdf", "user-agent": "portico" },
-        signal: AbortSignal.any([signal, deadline]),
-        headersTimeout: 0,
-        bodyTimeout: 0,
-      });
-      const location = redirectOf(answer);
-      if (location === undefined) return await readMedia(answer, hop.host, limits);
-      if (redirects === maxRedirects) throw refuseMedia(hop.host, "redirects too often", limits);
-      hop = readUrl(location, limits, hop.href);
+    for (let redirects = 0; redirects <= maxRedirects; redirects++) {
+      const answer = await request(hop, { dispatcher, headers, signal });
+      if (answer.statusCode < 300 || answer.statusCode > 399) return await readMedia(answer, hop.host, rules);
+      hop = readUrl(headerOf(answer.headers, "location"), hop.href);
     }
+    throw refuseMedia(hop.host, "redirects too often");
   } catch (thrown) {
-    if (signal.aborted) throw callerLeft();
-    if (deadline.aborted) throw refuseMedia(hop.host, `did not send it within ${timeoutMs} ms`, limits);
-    if (thrown instanceof GatewayError) throw thrown;
-    throw refuseMedia(hop.host, "cannot be reached", limits, thrown);
+    caller.throwIfAborted();
+    if (deadline.aborted) throw refuseMedia(hop.host, `did not send it within ${rules.timeout_ms} ms`);
+    throw thrown instanceof GatewayError ? thrown : refuseMedia(hop.host, "cannot be reached", thrown);
   } finally {
-    await agent.destroy();
+    await dispatcher.destroy();
   }
 }
 
-function readUrl(text: string, limits: MediaLimits, from?: string): URL {
-  if (!URL.canParse(text, from)) throw refuseMedia("it", "is not a URL", limits);
-  const url = new URL(text, from);
-  const where = url.host === "" ? "its URL" : url.host;
-  if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw refuseMedia(where, "must be fetched over http or https", limits);
-  }
-  if (url.username !== "" || url.password !== "") {
-    throw refuseMedia(where, "must be given without a user or password", limits);
-  }
-  return url;
+function readUrl(text: string, from?: string): URL {
+  const url = URL.parse(text, from);
+  if (url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === "") return url;
+  throw refuseMedia(url?.host || "it", "must be a URL with http or https, without a user or password");
 }
 
 /** One connection for each hop, so that each address is checked; no proxy, which would hide it. */
-function createAgent(limits: MediaLimits, lookup: LookupFunction, connectMs: number): Agent {
-  const reaches = createReach(limits.allowPrivate);
-  const refuse = (host: string) => refuseMedia(host, "is not a public internet address", limits);
+function createAgent({ allow_private, timeout_ms: timeout }: MediaRules): Agent {
+  const reaches = createReach(allow_private);
 
-  /** Its result is what is connected to: the name is not resolved a second time. */
+  /** What it finds is what is connected to: the name is not resolved a second time. */
   const guarded: LookupFunction = (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, found) => {
-      if (error !== null) return callback(error, []);
-      const addresses: readonly LookupAddress[] = Array.isArray(found)
-        ? found
-        : [{ address: found, family: isIP(found) }];
-      const [first] = addresses;
-      if (first === undefined || !addresses.every(({ address }) => reaches(address))) {
-        return callback(refuse(hostname), []);
-      }
-      if (options.all === true) callback(null, [...addresses]);
-      else callback(null, first.address, first.family);
+    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      const isReached = addresses?.length > 0 && addresses.every(({ address }) => reaches(address));
+      callback(error ?? (isReached ? null : refuseAddress(hostname)), isReached ? addresses : []);
     });
   };
 
-  const connect = buildConnector({ allowH2: false, timeout: connectMs, lookup: guarded });
+  const connect = buildConnector({ allowH2: false, timeout, lookup: guarded, autoSelectFamily: true });
   return new Agent({
     allowH2: false,
     pipelining: 0,
     connect(options, callback) {
       const host = options.hostname.replace(/^\[(.*)\]$/, "$1");
       // An address is not looked up.
-      if (isIP(host) !== 0 && !reaches(host)) callback(refuse(options.hostname), null);
+      if (isIP(host) !== 0 && !reaches(host)) callback(refuseAddress(host), null);
       else connect(options, callback);
     },
   });
 }
 
-const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-
-function redirectOf(answer: Dispatcher.ResponseData): string | undefined {
-  return redirectStatuses.has(answer.statusCode) ? headerOf(answer, "location") : undefined;
+function refuseAddress(host: string): GatewayError {
+  return refuseMedia(host, "is not a public internet address");
 }
 
-async function readMedia(answer: Dispatcher.ResponseData, where: string, limits: MediaLimits): Promise<Media> {
+async function readMedia(answer: Dispatcher.ResponseData, where: string, rules: MediaRules): Promise<Media> {
   const { statusCode, body } = answer;
-  const { maxBytes } = limits;
-  if (statusCode !== 200) throw refuseMedia(where, `answered with status ${statusCode}`, limits);
-  const type = readType(headerOf(answer, "content-type") ?? "", where, limits);
-  if ((headerOf(answer, "content-encoding") ?? "identity") !== "identity") {
-    throw refuseMedia(where, "sends it compressed, although that was not requested", limits);
-  }
-  if (Number(headerOf(answer, "content-length") ?? 0) > maxBytes) throw tooLarge(where, limits);
-  const gathered = createGathering();
+  if (statusCode !== 200) throw refuseMedia(where, `answered with status ${statusCode}`);
+  const type = readType(headerOf(answer.headers, "content-type"), where);
+  const pieces: Buffer[] = [];
+  let size = 0;
   for await (const piece of body as AsyncIterable<Buffer>) {
-    gathered.add(piece);
-    if (gathered.size() > maxBytes) throw tooLarge(where, limits);
+    size += piece.length;
+    checkSize(size, where, rules);
+    pieces.push(piece);
   }
-  // A copy of its own: what others make of its memory must not show what is behind it.
-  return { bytes: new Uint8Array(gathered.take()), type };
+  return { bytes: Buffer.concat(pieces), type };
 }

@@ -1,124 +1,60 @@
-/**
- * Keeps turns away from an upstream that is down: after several failed turns in a row none passes for a while, then one
- * as a probe.
- */
-import type { ErrorCode, GatewayError } from "../errors.ts";
-import type { Observer } from "../observer.ts";
-
-export interface BreakerSettings {
-  /** How many in a row open it. */
-  readonly failures: number;
-  /** How long it stays open. */
-  readonly openMs: number;
-}
+/** Keeps turns away from an adapter that is down: after five failed turns in a row nobody asks it for ten seconds, then one turn tries again. */
+import type { ErrorCode } from "../errors.ts";
 
 export interface Breaker {
-  /** Lets one through, which must report its outcome to the pass; undefined: it is open. */
-  enter(): Pass | undefined;
+  /** How long nobody may ask yet; 0: whoever asked this may, and learns for all how it went. */
+  enter(): number;
+  /** Absent: it has answered. */
+  learn(failure?: ErrorCode): void;
   state(): BreakerState;
 }
 
-/** Reports the outcome, and the cause of a failure. `unknown`: nothing was learned, e.g. the caller left. */
-export type Pass = (outcome: Outcome, failure?: Failure) => void;
-type Failure = Pick<GatewayError, "code" | "message">;
-export type Outcome = "answered" | "failed" | "unknown";
+export type BreakerState = "closed" | "open" | "half-open";
 
-export interface BreakerState {
-  readonly state: "closed" | "open" | "half-open";
-  /** In a row, so far. */
-  readonly failures: number;
-  /** Until when none passes, in milliseconds since 1970. */
-  readonly opensUntil: number | undefined;
-  /** The last failure's. Its message may quote another caller's turn. */
-  readonly code?: ErrorCode | undefined;
-}
+const maxFailures = 5;
+const openMs = 10_000;
 
-/** `name`: the adapter whose breaker it is. */
-export function createBreaker(
-  name: string,
-  { failures: maxFailures, openMs }: BreakerSettings,
-  now: () => Date,
-  observer?: Pick<Observer, "breakerOpened" | "breakerClosed">,
-): Breaker {
+export function createBreaker(now: () => number): Breaker {
   let failures = 0;
-  let lastCode: ErrorCode | undefined;
-  /** Undefined: closed. */
-  let opensUntil: number | undefined;
-  /** A probe was let through. */
-  let isProbed = false;
-  /** Counts state changes: what began before the last one says nothing about now. */
-  let era = 0;
+  let opensUntil = 0;
 
-  function change(until: number | undefined): void {
-    opensUntil = until;
-    isProbed = false;
-    era++;
-  }
-
-  /** A clock that was set back does not prolong it. */
-  function isResting(time: number, until: number): boolean {
-    return time < until && time >= until - openMs;
-  }
-
-  function learn(outcome: Outcome, failure: Failure | undefined): void {
-    if (outcome === "answered") {
-      failures = 0;
-      if (opensUntil === undefined) return;
-      change(undefined);
-      observer?.breakerClosed(name);
-    } else if (outcome === "failed") {
-      lastCode = failure?.code;
-      const wasOpen = opensUntil !== undefined;
-      if (++failures < maxFailures) return;
-      change(now().getTime() + openMs);
-      if (!wasOpen) observer?.breakerOpened(name, failure?.message ?? "");
-    } else if (opensUntil !== undefined) {
-      opensUntil = now().getTime();
-    }
+  function restMs(): number {
+    const rest = failures < maxFailures ? 0 : opensUntil - now();
+    // A clock that was set back does not prolong it.
+    return rest > openMs ? 0 : Math.max(0, rest);
   }
 
   return {
     enter() {
-      if (opensUntil !== undefined) {
-        const time = now().getTime();
-        if (isResting(time, opensUntil)) return undefined;
-        isProbed = true;
-        // A model may think for long before its first word: if this one does, another probe may pass meanwhile.
-        opensUntil = time + openMs;
-      }
-      let entered: number | undefined = era;
-      return (outcome, failure) => {
-        if (entered === era) learn(outcome, failure);
-        entered = undefined;
-      };
+      const rest = restMs();
+      // Whoever tries may think for long before its first word: then another may try as well.
+      if (rest === 0) opensUntil = now() + openMs;
+      return rest;
+    },
+    learn(failure) {
+      if (failure === undefined || saysItIsUp.has(failure)) failures = 0;
+      if (failure === undefined || !saysItIsDown.has(failure)) return;
+      failures += 1;
+      opensUntil = now() + openMs;
     },
     state() {
-      if (opensUntil === undefined) return { state: "closed", failures, opensUntil };
-      const isOpen = !isProbed && isResting(now().getTime(), opensUntil);
-      const code = lastCode !== undefined && { code: lastCode };
-      return { state: isOpen ? "open" : "half-open", failures, opensUntil, ...code };
+      if (failures < maxFailures) return "closed";
+      return restMs() > 0 ? "open" : "half-open";
     },
   };
 }
 
-/** An upstream that refuses, limits or does not know something is up; only these mean it may be down. */
-const downCodes: ReadonlySet<ErrorCode> = new Set([
+const saysItIsDown: ReadonlySet<ErrorCode> = new Set([
   "adapter_error",
   "adapter_protocol",
   "adapter_timeout",
   "overloaded",
 ]);
 
-/** Failures of callers, adapters and ours that say nothing about the upstream. */
-const silentCodes: ReadonlySet<ErrorCode> = new Set([
-  "client_closed",
-  "internal_error",
-  "invalid_value",
-  "unsupported_parameter",
+/** Others are failures of callers and of ours, which say nothing. */
+const saysItIsUp: ReadonlySet<ErrorCode> = new Set([
+  "adapter_refused",
+  "adapter_bad_request",
+  "adapter_not_found",
+  "adapter_rate_limit",
 ]);
-
-/** What a failure with this code says about the upstream. */
-export function outcomeOf(code: ErrorCode): Outcome {
-  if (downCodes.has(code)) return "failed";
-  return silentCodes.has(code) ? "unknown" : "answered";
-}

@@ -1,69 +1,82 @@
-/**
- * A route that can be changed while turns are on their way: they finish on the old one, and later turns take the new
- * one.
- */
-import { closeAll } from "../closing.ts";
+/** A route that can be changed while turns are on their way: they end on the old one, and later ones take the new. */
+import type { Reply } from "../adapter.ts";
 import type { Route } from "./route.ts";
 
-export interface ChangingRoute extends Route {
-  /** Uses another route from now on. Resolves when nobody is on the old one any more and it is closed. */
+interface ChangingRoute extends Route {
+  /** Uses another route from now on. Resolves when nobody is on the old one any more, and it is closed. */
   change(next: Route): Promise<void>;
   /** Closes every route, whoever may still be on one. */
   close(): Promise<void>;
 }
 
 export function createChangingRoute(first: Route): ChangingRoute {
-  let current = createRouteInUse(first);
-  const routes = new Set([current]);
-
-  function during<Result>(work: (route: Route) => Promise<Result>): Promise<Result> {
-    const { route, enter } = current;
-    return work(route).finally(enter());
-  }
-
+  let current = createUsedRoute(first);
+  const all = new Set([current]);
   return {
-    async *stream(turn, signal, tell) {
+    speaks: first.speaks,
+    async open(turn, signal, tell) {
       const { route, enter } = current;
       const leave = enter();
       try {
-        yield* route.stream(turn, signal, tell);
-      } finally {
+        return telling(await route.open(turn, signal, tell), leave);
+      } catch (thrown) {
         leave();
+        throw thrown;
       }
     },
-    contextWindow: (model) => current.route.contextWindow(model),
-    speaksFor: (model) => current.route.speaksFor(model),
-    countTokens: (turn, signal) => during((route) => route.countTokens(turn, signal)),
-    models: () => during((route) => route.models()),
+    countTokens: (turn, signal) => current.route.countTokens(turn, signal),
+    models: () => current.route.models(),
     states: () => current.route.states(),
     async change(next) {
       const old = current;
-      current = createRouteInUse(next);
-      routes.add(current);
-      await old.empty();
-      await old.close().finally(() => routes.delete(old));
+      current = createUsedRoute(next);
+      all.add(current);
+      await old.whenEmpty();
+      all.delete(old);
+      await old.route.close();
     },
-    close: () => closeAll(routes),
+    async close() {
+      await Promise.all(Array.from(all, ({ route }) => route.close()));
+    },
   };
 }
 
-/** A route, and who is on it. */
-function createRouteInUse(route: Route) {
-  const users = new Set<Promise<void>>();
-  let closing: Promise<void> | undefined;
+/** Tells when a reply ends, however it does. */
+function telling(reply: Reply, leave: () => void): Reply {
+  const look = (batch: Awaited<ReturnType<Reply["next"]>>) => {
+    if (batch === undefined) leave();
+    return batch;
+  };
+  const fail = (thrown: unknown): never => {
+    leave();
+    throw thrown;
+  };
+  return {
+    first: reply.first,
+    next: () => reply.next().then(look, fail),
+    close() {
+      reply.close?.();
+      leave();
+    },
+  };
+}
+
+/** A route, and how many turns are on it. */
+function createUsedRoute(route: Route) {
+  let turns = 0;
+  let onEmpty: (() => void) | undefined;
   return {
     route,
-    /** The returned function must be called on leaving. */
+    /** What it returns may be called again. */
     enter(): () => void {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      users.add(promise);
+      let isOn = true;
+      turns += 1;
       return () => {
-        users.delete(promise);
-        resolve();
+        if (isOn) turns -= 1;
+        isOn = false;
+        if (turns === 0) onEmpty?.();
       };
     },
-    /** Resolves when nobody is on it; for one that nobody enters any more. */
-    empty: () => Promise.all(users),
-    close: () => (closing ??= route.close()),
+    whenEmpty: () => new Promise<void>((resolve) => (turns === 0 ? resolve() : (onEmpty = resolve))),
   };
 }

@@ -1,109 +1,100 @@
-/** A turn's way to an adapter: the lane that its model names, retried where that is safe, then its fallbacks. */
-import type { BreakerState } from "./breaker.ts";
-import { closeAll } from "../closing.ts";
-import { dispatchTurn } from "./dispatch.ts";
-import { createLaneSteps, type Lane, type LaneStep, laneStepOf, windowOf } from "./lane.ts";
-import { createModelTable, isWholeName } from "./models.ts";
-import type { Adapter, Tell } from "../ports.ts";
-import { adaptTurn } from "./adapt.ts";
-import type { RoutedTurn, Turn } from "../turn.ts";
-import type { Observer } from "../observer.ts";
+/** An adapter made of adapters: the model's name decides which of them is asked, and its fallbacks who is next. */
+import { fitTo } from "../adapt.ts";
+import type { Adapter, Reply, Tell } from "../adapter.ts";
+import type { Turn } from "../turn.ts";
+import { askLanes, type Clock, type RoutedTurn, type Step } from "./attempts.ts";
+import { type BreakerState, createBreaker } from "./breaker.ts";
+import { type Lane, namesOf, toOwnName } from "./lane.ts";
 
-export type { Lane };
-
-/** An adapter made of adapters. Turns arrive with the model's name as the caller wrote it. */
 export interface Route extends Adapter {
-  stream(turn: RoutedTurn, signal: AbortSignal, tell?: Tell): ReturnType<Adapter["stream"]>;
-  contextWindow(model: string): number | undefined;
-  /** What the adapter that is asked first for a model speaks. */
-  speaksFor(model: string): Adapter["speaks"];
+  open(turn: RoutedTurn, signal: AbortSignal, tell: Tell): Promise<Reply>;
   countTokens(turn: Turn, signal: AbortSignal): Promise<number | undefined>;
   models(): Promise<readonly string[]>;
+  states(): readonly { readonly name: string; readonly state: BreakerState }[];
   close(): Promise<void>;
-  states(): readonly (BreakerState & { readonly name: string })[];
 }
 
-export interface RouteParts {
+interface RouteParts extends Clock {
   readonly lanes: readonly Lane[];
   readonly defaultLane: string;
-  /** From a model's name, or a prefix of names (`gpt-*`), to a lane's name. */
-  readonly byModel?: Readonly<Record<string, string>> | undefined;
-  /** Absent: nobody counts. */
-  readonly observer?: Observer | undefined;
-  readonly now: () => Date;
-  /** From 0 up to 1. */
-  readonly random: () => number;
-  /** Ends early when the signal aborts. */
-  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  /** From a model's name, or a prefix of names (`gpt-*`), to a lane's. */
+  readonly byModel: Readonly<Record<string, string>>;
 }
 
 export function createRoute(parts: RouteParts): Route {
-  const { lanes, byModel = {}, now, observer } = parts;
-  const steps = createLaneSteps(lanes, now, observer);
+  const { lanes, now } = parts;
+  const steps = createSteps(lanes, now);
   const pick = createPicker(parts, steps);
   return {
-    stream: (turn, signal, tell = ignore) => dispatchTurn(pick(turn.model).path, turn, signal, tell, parts),
-    contextWindow: (model) => windowOf(pick(model).lane, model),
-    speaksFor: (model) => pick(model).lane.adapter.speaks,
-    countTokens: (turn, signal) => countTokens(pick(turn.model).lane, turn, signal),
-    models: () => listModels(parts, Object.keys(byModel).filter(isWholeName), (model) => pick(model).lane),
-    close: () => closeAll(new Set(lanes.map(({ adapter }) => adapter))),
-    states: () =>
-      Array.from(steps.values(), ({ lane, breaker }) => ({
-        name: lane.name,
-        ...(breaker?.state() ?? alwaysClosed),
-      })),
+    speaks: ["chat", "responses"],
+    open: (turn, signal, tell) => askLanes(pick(turn.model), turn, signal, tell, parts),
+    async countTokens(turn, signal) {
+      const { lane } = pick(turn.model);
+      return lane.adapter.countTokens?.({ ...turn, model: toOwnName(lane, turn.model) }, signal);
+    },
+    models: () => listModels(parts, (model) => pick(model).lane),
+    states: () => Array.from(steps, ([name, { breaker }]) => ({ name, state: breaker?.state() ?? "closed" })),
+    async close() {
+      const closing = await Promise.allSettled(lanes.map(async ({ adapter }) => adapter.close?.()));
+      for (const closed of closing) if (closed.status === "rejected") throw closed.reason;
+    },
   };
 }
 
-const ignore: Tell = () => {};
-const alwaysClosed: BreakerState = { state: "closed", failures: 0, opensUntil: undefined };
+type Steps = ReadonlyMap<string, Step>;
 
-/** The operator's table decides, else the lane known for the name, else the default. */
-function createPicker(
-  { defaultLane, byModel = {} }: RouteParts,
-  steps: ReadonlyMap<string, LaneStep>,
-): (asked: string) => LaneStep {
-  const usual = laneStepOf(steps, defaultLane, "the default");
-  const chosen = createModelTable(
-    Object.entries(byModel).map(([model, name]) => [model, laneStepOf(steps, name, `the model '${model}'`)]),
-  );
-  const knownFor = new Map<string, LaneStep>();
-  for (const step of [usual, ...steps.values()]) {
-    for (const model of step.lane.models.known) if (!knownFor.has(model)) knownFor.set(model, step);
+function createSteps(lanes: readonly Lane[], now: () => number): Steps {
+  const steps = new Map<string, Step & { readonly path: Step[] }>();
+  for (const lane of lanes) {
+    const breaker = lane.hasBreaker ? createBreaker(now) : undefined;
+    steps.set(lane.name, { lane, adapter: fitTo(lane.adapter), breaker, path: [] });
   }
-  return (asked) => chosen(asked) ?? knownFor.get(asked) ?? usual;
+  for (const { lane, path } of steps.values())
+    for (const name of new Set([lane.name, ...lane.fallback])) path.push(stepOf(steps, name));
+  return steps;
 }
 
-async function countTokens({ adapter, models }: Lane, turn: Turn, signal: AbortSignal): Promise<number | undefined> {
-  if (adapter.countTokens === undefined) return undefined;
-  const named = { ...turn, model: models.resolve(turn.model) };
-  return adapter.countTokens(adaptTurn(named, adapter, ignore).turn, signal);
+function stepOf(steps: Steps, name: string): Step {
+  const step = steps.get(name);
+  if (step === undefined) throw new Error(`There is no adapter '${name}'.`);
+  return step;
 }
+
+/** The operator's table decides, then the lane that has the name, then the default. */
+function createPicker({ defaultLane, byModel }: RouteParts, steps: Steps): (model: string) => Step {
+  const usual = stepOf(steps, defaultLane);
+  const chosen = new Map(Object.entries(byModel).map(([model, name]) => [model, stepOf(steps, name)]));
+  const prefixes = [...chosen]
+    .flatMap(([model, step]) => (isWholeName(model) ? [] : { prefix: model.slice(0, -1), step }))
+    .toSorted((one, other) => other.prefix.length - one.prefix.length);
+  const offered = new Map<string, Step>();
+  for (const step of [usual, ...steps.values()])
+    for (const model of namesOf(step.lane)) if (!offered.has(model)) offered.set(model, step);
+  return (model) =>
+    chosen.get(model) ?? prefixes.find(({ prefix }) => model.startsWith(prefix))?.step ?? offered.get(model) ?? usual;
+}
+
+const isWholeName = (model: string): boolean => !model.endsWith("*");
 
 /**
- * A name is listed if asking for it leads to a lane that offers it, or if the operator has assigned it. The default
- * lane is listed by its own name if it has no other. An upstream that is down hides only its own names.
+ * A name is listed if asking for it leads to the lane that offers it, or if the operator has assigned it; the default
+ * lane by its own name if it has no other. A server that is down hides only its own.
  */
 async function listModels(
-  { lanes, defaultLane }: RouteParts,
-  named: readonly string[],
+  { lanes, defaultLane, byModel }: RouteParts,
   laneOf: (model: string) => Lane,
 ): Promise<readonly string[]> {
+  const assigned = Object.keys(byModel).filter(isWholeName);
   const offers = await Promise.allSettled(
     lanes.map(async (lane) => {
-      if (lane.models.known.length > 0) return lane.models.known;
-      const offered = (await lane.adapter.models?.()) ?? (lane.name === defaultLane ? ownName(lane) : []);
-      return offered.filter((model) => laneOf(model) === lane);
+      const configured = namesOf(lane);
+      if (configured.length > 0) return configured;
+      const reported = await lane.adapter.models?.();
+      if (reported !== undefined) return reported.filter((model) => laneOf(model) === lane);
+      return lane.name === defaultLane && !assigned.some((model) => laneOf(model) === lane) ? [lane.name] : [];
     }),
   );
-
-  /** It answers to any name, even its own. */
-  function ownName(lane: Lane): readonly string[] {
-    return named.some((model) => laneOf(model) === lane) ? [] : [lane.name];
-  }
-
-  const names = new Set([...offers.flatMap((offer) => (offer.status === "fulfilled" ? offer.value : [])), ...named]);
+  const names = new Set([...offers.flatMap((offer) => (offer.status === "fulfilled" ? offer.value : [])), ...assigned]);
   const failed = offers.find((offer) => offer.status === "rejected");
   if (names.size === 0 && failed !== undefined) throw failed.reason;
   return [...names];

@@ -1,171 +1,154 @@
 /** One turn over a WebSocket: a create frame in, its events out, or one error that leaves the connection usable. */
-import { callerLeft, drainingError, GatewayError, toGatewayError } from "../../core/errors.ts";
-import type { Event, Events } from "../../core/event.ts";
-import { emptyTurn } from "../../core/frame/frame.ts";
-import type { Reply } from "../../core/gateway.ts";
-import type { JsonShape } from "../../core/json-shape.ts";
-import { unplaced, type Voice } from "../../core/ports.ts";
-import type { Ask } from "../../core/turn.ts";
-import { checkModels, checkToken, type Token } from "../auth.ts";
-import { readHint } from "../hint.ts";
-import type { RequestRecord } from "../journal.ts";
-import { checkShape, parseJson } from "../parse.ts";
-import type { HttpRequest } from "../request.ts";
-import { note } from "../send.ts";
-import type { Terms } from "../terms.ts";
-import { readTrace } from "../trace.ts";
-import { findLane, readCreate, readLane, toErrorFrame, toFrames } from "./frames.ts";
-import type { LaneMemories, LaneMemory } from "./memory.ts";
+import type { IncomingHttpHeaders } from "node:http";
+import { GatewayError, toGatewayError, toWireError } from "../../core/errors.ts";
+import type { Event } from "../../core/event.ts";
+import type { Heading } from "../../core/gateway.ts";
+import type { Answer, Trace } from "../../core/turn.ts";
+import { missing, readBody, readBoolean, readChoice, unsupported } from "../../wires/fields.ts";
+import { front } from "../../wires/responses/index.ts";
+import { checkAsk } from "../asked.ts";
+import { parseJson } from "../body.ts";
+import type { Call, CallRecord } from "../call.ts";
+import { type Told, toTold } from "../told.ts";
+import { toCaller, type TurnParts } from "../turn.ts";
+import type { Memory } from "./memory.ts";
 import type { FrameWriter } from "./writer.ts";
 
-/** The connection of a turn. */
-export interface TurnConnection {
-  /** The upgrade: its headers hold for every turn. */
-  readonly request: HttpRequest;
+export interface SocketParts extends TurnParts {
+  readonly newKey: () => string;
+  readonly begin: (headers: IncomingHttpHeaders) => Trace | undefined;
+  /** Told of each turn, once, when it is over. */
+  readonly ended: (told: Told) => void;
+}
+
+export interface SocketTurn {
+  /** Of its response, once it has one. */
+  key: string | undefined;
+  /** Aborts when the client leaves, or is to leave. */
+  readonly signal: AbortSignal;
+  /** Ends the response where it is. */
+  readonly interrupt: AbortController;
+}
+
+interface Around {
+  /** That of the connection: its headers hold for every turn. */
+  readonly call: Call;
   readonly writer: FrameWriter;
-  readonly memories: LaneMemories;
-  /** The response in progress, or the last one. */
-  response?: { readonly id: string; readonly lane: string | undefined } | undefined;
+  readonly memory: Memory;
+  readonly parts: SocketParts;
 }
 
-export interface Frame {
-  readonly text: string;
-  readonly isBinary: boolean;
-  /** What is in the text. */
-  readonly shape: JsonShape;
-  /** How much memory the text takes, and what it is parsed into. */
-  readonly heldBytes: number;
-}
-
-/** Answers a frame, and writes one line to the log. Never throws. */
-export async function answerFrame(
-  terms: Terms,
-  connection: TurnConnection,
-  frame: Frame,
-  client: AbortController,
-): Promise<void> {
-  const { request, writer } = connection;
-  const since = terms.elapsedMs();
-  const record: SocketRecord = {
-    id: request.id,
-    span: terms.journal.begin(request, frameMethod),
-    get elapsedMs() {
-      return terms.elapsedMs() - since;
-    },
+/** Never throws. */
+export async function answerFrame(text: string, turn: SocketTurn, { call, writer, memory, parts }: Around) {
+  const { gateway, sealOf, newKey, now } = parts;
+  const record: CallRecord = {
+    ...call.record,
+    startedAt: now(),
+    trace: parts.begin(call.request.headers),
+    isStreamed: true,
+    isUpgraded: false,
   };
+  let own: ReturnType<Call["readmit"]> | undefined;
+  let isLocal = false;
+  let isOver = false;
   try {
-    const token = admitTurn(request, terms);
-    await terms.turns.run(client, { token }, () => answerCreate({ terms, connection, token, client, record }, frame));
-  } catch (thrown) {
-    const error = toGatewayError(thrown);
-    terms.journal.report(error, record);
-    const lane = record.lane ?? findLane(frame.text);
-    if (writer.isOpen) await writer.write([toErrorFrame(error, lane, record.about?.remarks)]);
-  }
-  const { failure, spoke, continued } = record;
-  // A response that could not be continued is forgotten: its client resends everything.
-  if (failure !== undefined) continued?.forget();
-  const status = failure === undefined || (spoke && failure.code !== "client_closed") ? 200 : failure.status;
-  terms.journal.write({ request, record, method: frameMethod, status, ms: record.elapsedMs });
-}
+    own = call.readmit();
+    const { settings, token, share } = own;
+    if (!settings.hasWebSocket) throw switchedOff();
+    const { body, generates } = readCreate(parseJson(text));
+    const circumstances = { seal: sealOf(token.owner), exposesReasoning: settings.exposesReasoning };
+    const { ask: given, voice } = front.readRequest(body, circumstances);
+    checkAsk(token, given);
+    isLocal = memory.knows(given);
+    const ask = memory.complete(given);
+    share.enter(false);
+    let speak: ((events: readonly Event[]) => string) | undefined;
+    const begin = (heading: Heading): void => {
+      record.heading = heading;
+      record.firstWordAt = now();
+      // Clients take an `error` for the end of a response, and the `response.failed` behind it for that of the next.
+      speak = voice.stream(heading, false);
+    };
+    const tell = (events: readonly Event[]) => writer.write(toFrames(speak?.(events) ?? ""));
 
-/** Stands in the log where a request has its method. */
-export const frameMethod = "response.create";
-
-/** A connection was admitted on earlier terms; each of its turns, and whatever else it asks, needs the current ones. */
-export function admitTurn(request: HttpRequest, terms: Terms): Token {
-  const token = terms.admit(request, terms);
-  checkToken(["responses"], token, terms.endpoints);
-  if (!terms.webSocket.enabled) throw switchedOff();
-  if (terms.turns.draining) throw drainingError();
-  terms.takeRequest(token, terms.limits.rate);
-  return token;
-}
-
-/** Refuses what the operator has disabled, even on connections that are already open. */
-export function switchedOff(): GatewayError {
-  return new GatewayError(
-    "upgrade_required",
-    "WebSocket is switched off here (gateway.http.websocket.enabled). Use POST /v1/responses over HTTP.",
-  );
-}
-
-interface SocketRecord extends RequestRecord {
-  /** The upgrade's, under which failures are logged. */
-  readonly id: string;
-  readonly elapsedMs: number;
-  lane?: string | undefined;
-  /** Part of the response was sent. */
-  spoke?: boolean;
-  /** The memory of the response it continues, if only the connection has it. */
-  continued?: LaneMemory | undefined;
-}
-
-interface FrameTurn {
-  readonly terms: Terms;
-  readonly connection: TurnConnection;
-  readonly token: Token;
-  readonly client: AbortController;
-  readonly record: SocketRecord;
-}
-
-async function answerCreate(turn: FrameTurn, { text, isBinary, shape }: Frame): Promise<void> {
-  const { terms, connection, token, client, record } = turn;
-  const { writer } = connection;
-  if (isBinary) throw new GatewayError("invalid_json", "The frame is binary; send JSON in a text frame.");
-  checkShape(shape, terms.limits);
-  const value = parseJson(text);
-  record.lane = readLane(value);
-  const { body, generates } = readCreate(value);
-  const { ask, voice } = terms.protocols.responses.parse(body, token.owner);
-  checkModels(token, ask);
-  const memory = connection.memories.of(record.lane, ask.previousId);
-  if (ask.previousId !== undefined && memory.knows(ask.previousId)) record.continued = memory;
-  const { about, events } = await (generates ? answer(turn, memory, ask, voice) : prepare(turn, memory, ask));
-  record.about = about;
-  connection.response = { id: about.id, lane: record.lane };
-  let say: ((events: readonly Event[]) => string) | undefined;
-  for await (const batch of events) {
-    // `about` is complete only with the first word. A connection outlives its responses, and clients take an `error` for
-    // the end of one: they would take the `response.failed` after it for the answer to their next request, and so on.
-    say ??= voice.stream(about, false);
-    if (generates) note(record, batch, record);
-    await writer.write(toFrames(say(batch), record.lane));
-    record.spoke = true;
-    const last = batch.at(-1);
-    if (last?.type === "turn-end" && last.answer.error !== undefined) terms.journal.report(last.answer.error, record);
-    else if (!writer.isOpen) {
-      client.abort(callerLeft());
-      client.signal.throwIfAborted();
+    if (generates) {
+      const hinted = toCaller({ ...call, ...own, record }, given);
+      const { signal, interrupt } = turn;
+      // A name wins over a hint, though only the connection knows it.
+      const caller = { ...hinted, signal, interrupt: interrupt.signal, hint: isLocal ? undefined : hinted.hint };
+      const enter = (key: string): void => void (turn.key = key);
+      const said = await gateway.answer(ask, caller, { enter, begin, tell });
+      isOver = true;
+      if (!("answer" in said)) throw new Error("A response was only promised.");
+      record.said = said;
+      const { heading, answer } = said;
+      record.failure = answer.error;
+      if (answer.error !== undefined) return;
+      const bytes = text.length + JSON.stringify(answer.items).length;
+      if (ask.keep === "no") memory.keep(heading.key, { ask, answer: answer.items, bytes, continues: isLocal });
+      else memory.forget();
+    } else {
+      const key = newKey();
+      const told = { session: undefined, told: "stateless", contextItems: 0, leftOutItems: 0, remarks: [] } as const;
+      begin({ key, createdAt: now(), model: ask.model, ...told });
+      memory.keep(key, { ask, answer: [], bytes: text.length, continues: isLocal });
+      await tell([{ type: "turn-start" }, { type: "turn-end", answer: nothing(now()) }]);
     }
+  } catch (thrown) {
+    record.failure = toGatewayError(thrown);
+    if (writer.isOpen) await writer.write([toErrorFrame(record.failure)]);
+  } finally {
+    const { failure } = record;
+    // A response that could not be continued is forgotten: its client sends everything anew.
+    if (failure !== undefined && isLocal) memory.forget();
+    own?.share.leave();
+    own?.share.release();
+    const status = failure === undefined || (isOver && failure.code !== "client_closed") ? 200 : failure.status;
+    parts.ended({ ...toTold({ ...call, record, names: [] }, now()), method: "response.create", status });
   }
 }
 
-function answer(turn: FrameTurn, memory: LaneMemory, ask: Ask, voice: Voice): Promise<Reply> {
-  const { terms, client, record } = turn;
-  const { owner, alwaysResends } = turn.token;
-  const { headers } = turn.connection.request;
-  const hinted = readHint(terms.hints, headers, ask.user);
-  // Only a stored turn can be replayed, and the memo of a request with many tools is long.
-  const memo = ask.keep === "no" ? undefined : voice.memo;
-  const trace = record.span?.trace ?? readTrace(headers);
-  const { signal } = client;
-  const caller = { turnId: terms.newTurnId(), owner, alwaysResends, ...hinted, signal, trace, memory, memo };
-  return terms.gateway.answer(memory.complete(ask), caller);
+interface Create {
+  /** The body that the same request would have over HTTP. */
+  readonly body: object;
+  /** False: nothing is generated yet; a later request continues it. */
+  readonly generates: boolean;
 }
 
-/** Accepts a request without generating an answer: the one that continues it will have its input in front. */
-async function prepare({ terms, token }: FrameTurn, memory: LaneMemory, ask: Ask): Promise<Reply> {
-  // What it wants to continue must exist before it is accepted.
-  if (ask.previousId === undefined || !memory.knows(ask.previousId))
-    await terms.gateway.checkContinued(ask, token.owner);
-  const id = terms.newTurnId();
-  memory.prepare(id, ask);
-  const createdAt = terms.now();
-  const { model, truncation = unplaced.truncation } = ask;
-  return { about: { ...unplaced, id, createdAt, model, truncation }, events: once(emptyTurn(createdAt)) };
+/** Its answer is always a stream, whatever `stream` says. */
+function readCreate(value: unknown): Create {
+  const fields = readBody(value);
+  if (readChoice(fields, "type", ["response.create"]) === undefined) missing("type");
+  if (readBoolean(fields, "background") === true)
+    unsupported("background", "Request background responses with POST /v1/responses.");
+  const generates = readBoolean(fields, "generate") ?? true;
+  const { type: _type, generate: _generate, ...body } = fields.values;
+  // If nothing is generated, the input may be missing.
+  const input = generates ? {} : { input: body["input"] ?? [] };
+  return { body: { ...body, ...input, stream: true }, generates };
 }
 
-async function* once(events: readonly Event[]): Events {
-  yield events;
+/** The events of a voice's text, which is whole server-sent messages; each is JSON text. */
+function toFrames(text: string): readonly string[] {
+  const events = text.split("\n\n").map((message) => message.slice(message.indexOf(mark) + mark.length));
+  return events.filter((event) => event !== "" && event !== "[DONE]");
+}
+
+const mark = "data: ";
+
+/** A failure outside of any response. Readers that validate events recognise one by its number. */
+export function toErrorFrame(error: GatewayError): string {
+  return JSON.stringify({ type: "error", status: error.status, error: toWireError(error), sequence_number: 0 });
+}
+
+/** Some clients need the numbers of an answer that has none. */
+function nothing(endedAt: number): Answer {
+  const usage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
+  return { status: "completed", finish: "stop", items: [], usage, notes: {}, endedAt };
+}
+
+/** Also on connections that are open already. */
+export function switchedOff(): GatewayError {
+  const message = "WebSocket is switched off here (gateway.http.websocket). Use POST /v1/responses over HTTP.";
+  return new GatewayError("upgrade_required", message);
 }

@@ -1,0 +1,169 @@
+/** Reads items of callers, and of servers; those without a type are messages, as is usual, or references. */
+import type { Item, OtherItem, Role, ToolCall, ToolOutput } from "../../core/item.ts";
+import type { Extra } from "../../core/settings.ts";
+import {
+  type Fields,
+  isPresent,
+  missing,
+  pathOf,
+  readChoice,
+  readExtra,
+  readObjects,
+  readString,
+  requireName,
+  requireString,
+} from "../fields.ts";
+import type { Seal } from "../wire.ts";
+import { requireContent } from "./content.ts";
+import { openItem } from "./seal.ts";
+import { readTools, searchName } from "./tools.ts";
+
+/** Undefined: there is no such list. */
+export function readItems(fields: Fields, key: string, seal: Seal): readonly Item[] | undefined {
+  return readObjects(fields, key)?.map((item) => readItem(item, seal));
+}
+
+/** Items that only this dialect knows, such as hosted tool calls, are kept for an adapter that speaks it. */
+export function readItem(item: Fields, seal: Seal): Item {
+  const type = readString(item, "type") ?? (isBareReference(item) ? "item_reference" : "message");
+  readString(item, "id");
+  const read = readers.get(type);
+  return read === undefined ? readOther(item.values) : read(item, seal);
+}
+
+/** A reference may lack its type: it has an id, and nothing that a message has. */
+function isBareReference(item: Fields): boolean {
+  return typeof item.values["id"] === "string" && !isPresent(item, "role") && !isPresent(item, "content");
+}
+
+const readers = new Map<string, (item: Fields, seal: Seal) => Item>([
+  ["message", readMessage],
+  ["reasoning", readReasoning],
+  ["function_call", (item) => readCall(item, "function", "arguments")],
+  ["function_call_output", (item) => readOutput(item, "function")],
+  ["custom_tool_call", (item) => readCall(item, "custom", "input")],
+  ["custom_tool_call_output", (item) => readOutput(item, "custom")],
+  ["tool_search_call", readSearch],
+  ["tool_search_output", readFound],
+  ["additional_tools", (item) => ({ ...readOther(item.values), tools: readTools(item) })],
+  ["compaction", readCompaction],
+  ["item_reference", (item) => ({ type: "reference", id: toKeptId(requireName(item, "id")) })],
+]);
+
+const roles: readonly Role[] = ["user", "assistant", "system", "developer"];
+
+function readMessage(item: Fields): Item {
+  const role = readChoice(item, "role", roles) ?? missing(pathOf(item, "role"));
+  const extra = readExtra(item, knownOfItem, "responses");
+  return { type: "message", role, content: requireContent(item, "content"), extra };
+}
+
+/** What was sealed here says all; what was sealed elsewhere is for whoever can read it. */
+function readReasoning(item: Fields, seal: Seal): Item {
+  const [text, summary] = [readTexts(item, "content").join(""), readTexts(item, "summary")];
+  const encrypted = readString(item, "encrypted_content");
+  return openItem(item, "reasoning", seal) ?? { type: "reasoning", summary, text, encrypted };
+}
+
+function readTexts(item: Fields, key: string): readonly string[] {
+  return (readObjects(item, key) ?? []).map((part) => requireString(part, "text"));
+}
+
+function readCompaction(item: Fields, seal: Seal): Item {
+  const encrypted = requireName(item, "encrypted_content");
+  return openItem(item, "compaction", seal) ?? { type: "compaction", summary: "", encrypted };
+}
+
+function readCall(item: Fields, kind: "function" | "custom", written: "arguments" | "input"): ToolCall {
+  return {
+    type: "tool-call",
+    kind,
+    callId: requireName(item, "call_id"),
+    name: requireName(item, "name"),
+    group: readString(item, "namespace") || undefined,
+    arguments: requireString(item, written),
+    extra: readExtra(item, knownOfCall, "responses"),
+  };
+}
+
+function readOutput(item: Fields, kind: "function" | "custom"): ToolOutput {
+  const callId = requireName(item, "call_id");
+  const extra = readExtra(item, knownOfItem, "responses");
+  return { type: "tool-output", kind, callId, output: requireContent(item, "output"), extra };
+}
+
+/** The caller's searches are calls like any other; those of a server are its own items. */
+function readSearch(item: Fields): Item {
+  const callId = callersId(item);
+  if (callId === undefined) return readOther(item.values);
+  const { arguments: written = {} } = item.values;
+  const text = typeof written === "string" ? written : JSON.stringify(written);
+  return { type: "tool-call", kind: "search", callId, name: searchName, arguments: text };
+}
+
+/** What was found is offered from here on, whoever searched. */
+function readFound(item: Fields): Item {
+  const callId = callersId(item);
+  const tools = readTools(item);
+  if (callId === undefined) return { ...readOther(item.values), tools };
+  const output = JSON.stringify(tools.map((tool) => tool.name ?? tool.type));
+  const extra = { dialect: "responses", fields: { tools: item.values["tools"] ?? [] } } as const;
+  return { type: "tool-output", kind: "search", callId, output, tools, extra };
+}
+
+/** The call id, unless a server searches. */
+function callersId(item: Fields): string | undefined {
+  return readString(item, "execution") === "server" ? undefined : readString(item, "call_id") || undefined;
+}
+
+/** Ids and statuses are left out: they belong to the answer that the item came from, and mean nothing to another server. */
+export const knownOfItem = new Set("type id status role content call_id output".split(" "));
+/** The official client adds `parsed_arguments` to the calls of an answer: nobody needs them. */
+const knownOfCall = new Set("type id status call_id name namespace arguments input parsed_arguments".split(" "));
+
+/** What only this dialect knows is kept as its maker wrote it, and shown to callers under another id. */
+export function readOther(values: Extra["fields"]): OtherItem {
+  const fields = { ...values };
+  for (const key of ["id", "approval_request_id"]) {
+    const shown = readShownId(fields[key]);
+    if (shown !== undefined) fields[key] = shown.own === nameless ? undefined : shown.own;
+  }
+  return { type: "other", extra: { dialect: "responses", fields }, exchange: exchangeOf(fields) };
+}
+
+/** The id that its maker gave it, which others may name, and where it is kept. */
+export function shownIdOf(item: Item): string {
+  const { id = "" } = item;
+  const own = item.type === "other" ? item.extra.fields["id"] : undefined;
+  return typeof own === "string" && own !== "" ? `${own}${id.slice(nameless.length)}` : id;
+}
+
+/** The id under which an item is kept that is shown under this one. */
+export function toKeptId(id: string): string {
+  const shown = readShownId(id);
+  return shown === undefined || ourPrefixes.has(shown.own) ? id : `${nameless}${shown.place}`;
+}
+
+const nameless = "item";
+const ourPrefixes = new Set([nameless, "msg", "rs", "fc", "ctc", "fco", "cmp", "ref"]);
+
+/** Ours end with the key of a turn and a place in it; before that stands the id that its maker gave it. */
+function readShownId(id: unknown): { readonly own: string; readonly place: string } | undefined {
+  const [, own, place] = typeof id === "string" ? (/^(.+)(_[0-9a-f]{20,64}_i?\d+)$/.exec(id) ?? []) : [];
+  return own === undefined || place === undefined ? undefined : { own, place };
+}
+
+/**
+ * A call and its output share an id, whatever the tool; an approval names its request by the request's id, and the output
+ * of a local shell may give that of its call as its own.
+ */
+function exchangeOf({ type, id, call_id, approval_request_id }: Extra["fields"]): OtherItem["exchange"] {
+  if (type === "mcp_approval_request") return toExchange("model", id);
+  if (type === "mcp_approval_response") return toExchange("tools", approval_request_id);
+  if (type === "local_shell_call_output") return toExchange("tools", call_id ?? id);
+  return toExchange(String(type).endsWith("_output") ? "tools" : "model", call_id);
+}
+
+function toExchange(side: "model" | "tools", id: unknown): OtherItem["exchange"] {
+  return typeof id === "string" && id !== "" ? { side, id } : undefined;
+}

@@ -1,0 +1,165 @@
+/** The response object as JSON, with every key: what its request fixed is a text, made once and kept with the turn to tell it again. */
+import type { GatewayError } from "../../core/errors.ts";
+import type { Heading } from "../../core/gateway.ts";
+import { fieldsOf, type Format } from "../../core/settings.ts";
+import type { Answer, Ask, Usage } from "../../core/turn.ts";
+import { readMetadata } from "../common.ts";
+import { type Fields, readInteger, readString, readStrings } from "../fields.ts";
+import type { Seal } from "../wire.ts";
+import { echoTools } from "./tools.ts";
+
+export interface Echo {
+  /** The fields that never change, as JSON without braces. */
+  readonly fixed: string;
+  readonly asked: Asked;
+}
+
+/** What the rest of the object depends on. */
+interface Asked {
+  readonly serviceTier: string;
+  readonly truncation: "auto" | "disabled" | null;
+  readonly conversation: string | null;
+  /** It names what it continues. */
+  readonly isNamed: boolean;
+  readonly user: string | null;
+  /** Reasoning is told as its summary. */
+  readonly summarises: boolean;
+  readonly showsSeals: boolean;
+}
+
+export function toEcho(fields: Fields, { settings, previous, conversation, ...ask }: Ask): Echo {
+  const { reasoningEffort: effort = null, reasoningSummary: summary = null } = settings;
+  return {
+    fixed: toText({
+      background: ask.background,
+      frequency_penalty: settings.frequencyPenalty ?? 0,
+      instructions: settings.instructions ?? null,
+      max_output_tokens: settings.maxOutputTokens ?? null,
+      max_tool_calls: readInteger(fields, "max_tool_calls", 1) ?? null,
+      parallel_tool_calls: settings.parallelToolCalls ?? true,
+      presence_penalty: settings.presencePenalty ?? 0,
+      previous_response_id: previous ?? null,
+      prompt_cache_key: readString(fields, "prompt_cache_key") ?? null,
+      reasoning: { effort, summary },
+      safety_identifier: readString(fields, "safety_identifier") ?? null,
+      store: ask.keep === "yes",
+      temperature: settings.temperature ?? 1,
+      text: { format: writeFormat(settings.format, null), verbosity: settings.verbosity ?? "medium" },
+      tool_choice: fields.values["tool_choice"] ?? "auto",
+      tools: echoTools(fields),
+      top_logprobs: settings.topLogprobs ?? 0,
+      top_p: settings.topP ?? 1,
+      metadata: readMetadata(fields, "metadata") ?? {},
+    }),
+    asked: {
+      serviceTier: settings.serviceTier ?? "auto",
+      truncation: ask.truncation ?? null,
+      conversation: conversation ?? null,
+      isNamed: (previous ?? conversation) !== undefined,
+      user: ask.user ?? null,
+      summarises: summary !== null,
+      showsSeals: readStrings(fields, "include")?.includes("reasoning.encrypted_content") ?? false,
+    },
+  };
+}
+
+export function writeFormat(format: Format = { type: "text" }, noStrict?: null): object {
+  if (format.type !== "schema") return { type: format.type === "json" ? "json_object" : "text" };
+  const { name, description, schema, strict = noStrict } = format;
+  return { type: "json_schema", description, name, schema, strict };
+}
+
+/** An object's fields as JSON, without the braces. */
+export function toText(fields: object): string {
+  return JSON.stringify(fields).slice(1, -1);
+}
+
+/** The caller's `user` is never kept in readable form. */
+export function writeEcho({ fixed, asked }: Echo, seal: Seal): string {
+  const kept = asked.user === null ? asked : { ...asked, user: seal.seal(asked.user) };
+  return `[${JSON.stringify(kept)},{${fixed}}]`;
+}
+
+export function readEcho(text: string, seal: Seal): Echo {
+  const [asked, fixed] = JSON.parse(text) as readonly [Asked, object];
+  const user = asked.user === null ? null : (seal.open(asked.user) ?? null);
+  return { fixed: toText(fixed), asked: { ...asked, user } };
+}
+
+export type Progress = "queued" | "in_progress";
+
+/** The object while the answer is in progress, or at its end; `output` are its items as JSON. */
+export function createResponseWriter(heading: Heading, { fixed, asked }: Echo) {
+  const { key, createdAt, model } = heading;
+  const head = toText({ id: `resp_${key}`, object: "response", created_at: toSeconds(createdAt), model });
+  const tail = `${toText({ user: asked.user })},${fixed}`;
+
+  return (state: Progress | Answer, output: readonly string[]): string => {
+    const answer = typeof state === "string" ? undefined : state;
+    // A queued turn has no place yet, unless it named one.
+    const session = state === "queued" ? (asked.conversation ?? undefined) : heading.session;
+    const changing = toText({
+      status: answer?.status ?? state,
+      completed_at: answer?.status === "completed" ? toSeconds(answer.endedAt) : null,
+      conversation: session === undefined ? undefined : { id: session },
+      error: answer?.error === undefined || answer.status === "cancelled" ? null : toResponseError(answer.error),
+      incomplete_details: answer?.status === "incomplete" ? { reason: reasonOf(answer) } : null,
+      service_tier: answer === undefined ? asked.serviceTier : toTier(answer.notes.serviceTier),
+      truncation: asked.truncation ?? (session === undefined || asked.isNamed ? "disabled" : "auto"),
+      usage: answer?.usage === undefined ? null : writeUsage(answer.usage),
+    });
+    // What the model's server adds stands in front: of two fields with one name the last one counts.
+    const added = toText(fieldsOf(answer?.notes.extra, "responses") ?? {});
+    return `{${added === "" ? "" : `${added},`}${head},${changing},${tail},"output":[${output.join(",")}]}`;
+  };
+}
+
+/** The user's words as they were, and a summary of the rest, each as JSON: the input of a new chain. */
+export function writeCompaction({ key, createdAt }: Heading, output: readonly string[], usage = nothing): string {
+  const head = toText({ id: `resp_${key}`, object: "response.compaction", created_at: toSeconds(createdAt) });
+  return `{${head},"output":[${output.join(",")}],${toText({ usage: writeUsage(usage) })}}`;
+}
+
+/** The wire has no null here, for an adapter that counts nothing. */
+const nothing: Usage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
+
+function toSeconds(milliseconds: number): number {
+  return Math.floor(milliseconds / 1_000);
+}
+
+function reasonOf({ finish }: Answer): string {
+  if (finish === "interrupted") return finish;
+  return finish === "content-filter" ? "content_filter" : "max_output_tokens";
+}
+
+/** Typed clients refuse a whole response for an unknown tier, such as one that only another server has. */
+function toTier(served = "default"): string {
+  return tiers.has(served) ? served : "default";
+}
+
+const tiers = new Set(["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]);
+
+function writeUsage(usage: Usage): object {
+  return {
+    input_tokens: usage.inputTokens,
+    input_tokens_details: { cached_tokens: usage.cachedTokens, cache_write_tokens: usage.cacheWriteTokens ?? 0 },
+    output_tokens: usage.outputTokens,
+    output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+    total_tokens: usage.inputTokens + usage.outputTokens,
+  };
+}
+
+/** The wire has fewer codes than we; clients decide by them whether to try again. */
+function toResponseError({ status, wireCode, message }: GatewayError): object {
+  return { code: wireCodes.has(wireCode) ? wireCode : (codes.get(status) ?? "server_error"), message };
+}
+
+/** Finer than a status. */
+const wireCodes = new Set(["context_length_exceeded", "insufficient_quota", "usage_not_included", "slow_down"]);
+
+const codes = new Map([
+  [400, "invalid_prompt"],
+  [404, "invalid_prompt"],
+  [429, "rate_limit_exceeded"],
+  [503, "server_is_overloaded"],
+]);
