@@ -1,20 +1,19 @@
 /** What a program that embeds Portico imports. */
-import { type GivenAdapter } from "./adapters/module/given.ts";
+import { type GivenAdapter } from "./adapters/module.ts";
 import { loadConfig, type Loaded } from "./config/load.ts";
-import type { Message } from "./message.ts";
+import { ConfigError, type Problem } from "./config/problem.ts";
 import { startPortico, type Surroundings } from "./portico.ts";
-import { createChannel, type Talk } from "./talk.ts";
+import { createChannel, type Message, type Talk } from "./talk.ts";
 
-export type { Message } from "./message.ts";
-export type { Talk } from "./talk.ts";
+export type { Message, Talk } from "./talk.ts";
 
-export { ConfigError, type Problem } from "./config/problem.ts";
+export { ConfigError, type Problem };
 export { type ErrorCode, GatewayError } from "./core/errors.ts";
 export type { Delta, Event } from "./core/event.ts";
 export type { Annotation, Content, Item, Part, Role } from "./core/item.ts";
 export type { Answer, Finish, Notes, Turn, Usage } from "./core/turn.ts";
 export type { Format, Settings, Tool, ToolChoice } from "./core/settings.ts";
-export type { GivenAdapter as Adapter } from "./adapters/module/given.ts";
+export type { GivenAdapter as Adapter } from "./adapters/module.ts";
 export type { Log as DoorLog } from "./observe/index.ts";
 
 /** A config file's settings, as a program writes them. */
@@ -45,9 +44,11 @@ interface Around extends Surroundings {
 
 /** Opens a gateway with the settings of a config file, as an object. Throws a ConfigError that lists every problem. */
 export async function openPortico(settings: PorticoSettings, around: Around = {}): Promise<Portico> {
-  const { folder = process.cwd(), env = process.env, adapters = {}, now = () => new Date() } = around;
+  const { folder = process.cwd(), env = process.env, adapters = {} } = around;
+  checkPassed(around);
+  const given = Object.keys(adapters);
   const read = (written: PorticoSettings): Promise<Loaded> =>
-    loadConfig(written, { folder, env, probe: async () => undefined, now: now(), given: adapters });
+    loadConfig(written, { folder, env, probe: async () => undefined, given });
   let current = await read(settings);
   const portico = await startPortico(current.config, around);
   const { gateway, models, ended } = portico;
@@ -76,4 +77,16 @@ export async function openPortico(settings: PorticoSettings, around: Around = {}
     // What the program passed in is closed with the gateway, each once.
     for (const adapter of new Set<GivenAdapter>(Object.values(adapters))) await adapter.close?.();
   }
+}
+
+/** What a program passes beside its settings is not type-checked everywhere. */
+function checkPassed({ adapters = {}, log }: Around): void {
+  const problems = Object.entries(adapters)
+    .filter(([, adapter]) => typeof adapter?.stream !== "function")
+    .map(([name]): Problem => ({ path: `adapters.${name}`, message: "must have the function stream" }));
+  for (const level of ["info", "error"] as const) {
+    if (log !== undefined && typeof log[level] !== "function")
+      problems.push({ path: `log.${level}`, message: "must be a function" });
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
 }

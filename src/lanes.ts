@@ -1,55 +1,45 @@
-/** Makes the way to the adapters that a configuration names, and to those that a program passes in. */
-import { setTimeout as wait } from "node:timers/promises";
+/** Makes the adapters that a configuration names, and takes those that a program passes in. */
 import { createAdapter } from "./adapters/index.ts";
-import { type GivenAdapter, toAdapter } from "./adapters/module/given.ts";
+import type { GivenAdapter } from "./adapters/module.ts";
 import type { AdapterConfig, Config } from "./config/config.ts";
+import { ConfigError, problem, type Problem } from "./config/problem.ts";
 import type { Adapter } from "./core/adapter.ts";
 import type { Lane } from "./core/route/lane.ts";
-import { createRoute, type Route } from "./core/route/route.ts";
 
-export interface LaneParts {
-  readonly given: Readonly<Record<string, GivenAdapter>>;
-  readonly now: () => number;
-  /** The same adapter, watched under its name. */
-  readonly watch: <Kind extends Adapter>(name: string, adapter: Kind) => Kind;
-}
+/** The same adapter, watched under its name. */
+type Watch = <Kind extends Adapter>(name: string, adapter: Kind) => Kind;
 
-/** Throws what is wrong with the first adapter that cannot be made; those before it are closed again. */
-export async function openRoute(config: Config, { given, now, watch }: LaneParts): Promise<Route> {
+/** Throws a ConfigError with every adapter that cannot be made; the others are closed again. */
+export async function openLanes(
+  { adapters, folder, file }: Config,
+  given: Readonly<Record<string, GivenAdapter>> = {},
+  watch: Watch = (_name, adapter) => adapter,
+): Promise<readonly Lane[]> {
   const lanes: Lane[] = [];
-  try {
-    for (const [name, adapter] of Object.entries(config.adapters)) lanes.push(await toLane(name, adapter));
-  } catch (thrown) {
-    await Promise.allSettled(lanes.map(async (lane) => lane.adapter.close?.()));
-    throw thrown;
+  const problems: Problem[] = [];
+  for (const [name, adapter] of Object.entries(adapters)) {
+    try {
+      lanes.push(await toLane(name, adapter));
+    } catch (thrown) {
+      const why = thrown instanceof Error ? thrown.message : String(thrown);
+      problems.push(problem(["gateway", "adapters", name], why));
+    }
   }
-  return createRoute({
-    lanes,
-    defaultLane: config.defaultAdapter,
-    byModel: config.models,
-    now,
-    random: Math.random,
-    wait: (ms, signal) => wait(ms, undefined, { signal }),
-  });
+  if (problems.length === 0) return lanes;
+  await Promise.allSettled(lanes.map(async ({ adapter }) => adapter.close?.()));
+  throw new ConfigError(problems, file);
 
-  async function toLane(name: string, { type, own, model, models, contextWindow, fallback, retries }: AdapterConfig) {
+  async function toLane(name: string, settings: AdapterConfig): Promise<Lane> {
+    const { type, own, model, models, contextWindow, fallback, retries } = settings;
+    const common = { name, model, models, contextWindow, fallback, retries };
     const passed = Object.hasOwn(given, name) ? given[name] : undefined;
-    const around = { environment: process.env, folder: config.folder };
-    const made = passed === undefined ? await make(name, () => createAdapter(type, own, around)) : toGiven(passed);
-    const hasBreaker = passed === undefined;
-    return { name, adapter: watch(name, made), model, models, contextWindow, fallback, retries, hasBreaker };
+    if (passed === undefined) {
+      const adapter = await createAdapter(type, own, { environment: process.env, folder });
+      return { ...common, adapter: watch(name, adapter), hasBreaker: true };
+    }
+    const { toAdapter } = await import("./adapters/module.ts");
+    // Reloading must not close what the program passed in.
+    const adapter = { ...toAdapter(passed), close: undefined };
+    return { ...common, adapter: watch(name, adapter), hasBreaker: false };
   }
 }
-
-/** Says which adapter could not be made. */
-async function make<Made>(name: string, create: () => Promise<Made>): Promise<Made> {
-  try {
-    return await create();
-  } catch (thrown) {
-    const why = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new Error(`gateway.adapters.${name}: ${why}`, { cause: thrown });
-  }
-}
-
-/** Reloading must not close what the program passed in. */
-const toGiven = (passed: GivenAdapter) => ({ ...toAdapter(passed), close: undefined });

@@ -2,14 +2,16 @@
 import { hash } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import type { GivenAdapter } from "./adapters/module/given.ts";
+import { setTimeout as wait } from "node:timers/promises";
+import type { GivenAdapter } from "./adapters/module.ts";
 import { type Config, findFixed, hasListener } from "./config/config.ts";
 import { createGateway, type Gateway } from "./core/gateway.ts";
 import { createChangingRoute } from "./core/route/changing.ts";
+import { createRoute, type Route } from "./core/route/route.ts";
 import type { Pruned } from "./core/store.ts";
 import { createDoor } from "./http/door.ts";
 import { createKeys } from "./ids.ts";
-import { openRoute } from "./lanes.ts";
+import { openLanes } from "./lanes.ts";
 import { createLog, createObserver, guardLog, type Log, type Observer } from "./observe/index.ts";
 import { createTokenCounter } from "./tokens.ts";
 import { createSeal } from "./seal.ts";
@@ -48,9 +50,9 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
   const closers: (() => Promise<void> | void)[] = [];
   let config = first;
   try {
-    const log = surroundings.log === undefined ? await createLog(config.logLevel) : guardLog(surroundings.log);
+    const log = surroundings.log === undefined ? createLog(config.logLevel) : guardLog(surroundings.log);
     closers.push(() => log.close());
-    const observer = await createObserver({ log, now, version: readVersion() });
+    const observer = await createObserver(log, readVersion());
 
     mkdirSync(dirname(config.storeFile), { recursive: true, mode: 0o700 });
     const stop = (message: string): void => {
@@ -58,12 +60,20 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
       process.exitCode = 1;
       void close();
     };
-    const bare = await openSqlite(config.storeFile, { onFatal: stop });
+    const bare = openSqlite(config.storeFile, stop);
     const store = observer.watchStore(bare);
     closers.push(() => bare.close());
 
-    const lanes = { given, now, watch: observer.watchAdapter };
-    const route = createChangingRoute(await openRoute(config, lanes));
+    const openRoute = async (settings: Config): Promise<Route> =>
+      createRoute({
+        lanes: await openLanes(settings, given, observer.watchAdapter),
+        defaultLane: settings.defaultAdapter,
+        byModel: settings.models,
+        now,
+        random: Math.random,
+        wait: (ms, signal) => wait(ms, undefined, { signal }),
+      });
+    const route = createChangingRoute(await openRoute(config));
     closers.push(() => route.close());
 
     const newKey = createKeys(now);
@@ -72,12 +82,12 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
       adapter: route,
       now,
       newKey,
-      hash: (text) => hash("sha1", text, "base64url"),
+      // 72 bits tell the turns of a session apart, and every index of them has two of these.
+      hash: (text) => hash("sha1", text, "base64url").slice(0, 12),
       countText: createTokenCounter(),
       maxWaiting: () => config.http.limits.maxQueuedPerThread,
       keyMs: () => config.sessions.idempotencyTtlMs ?? Infinity,
       maxBackground: () => config.sessions.maxBackgroundTurns,
-      report: observer.report,
       endedAlone: observer.ended,
     });
     closers.push(() => gateway.close());
@@ -106,7 +116,7 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
       const { ttlMs, idempotencyTtlMs, maxTurnsPerThread, maxSessionsPerOwner } = config.sessions;
       const before = (ageMs: number | undefined) => (ageMs === undefined ? undefined : now() - ageMs);
       const ages = { idleBefore: before(ttlMs), recordsBefore: before(idempotencyTtlMs) };
-      return bare.prune({ ...ages, maxTurnsPerThread, maxSessionsPerOwner }, now());
+      return bare.prune({ ...ages, maxTurnsPerThread, maxSessionsPerOwner, inUse: () => gateway.continued }, now());
     }
 
     return {
@@ -118,7 +128,7 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
       async reload(next) {
         const fixed = findFixed(config, next);
         if (fixed.length > 0) throw new Error(`Only a restart can change ${fixed.join(", ")}.`);
-        const other = await openRoute(next, lanes);
+        const other = await openRoute(next);
         // Nothing is awaited from here on, so that no request sees half of it.
         config = next;
         route.change(other).catch((err: unknown) => log.error({ err }, "The adapters before could not be closed."));

@@ -69,19 +69,13 @@ const maxRememberedTexts = 50_000;
 
 /** A conversation is counted again with every turn, and all but its end has been counted before. */
 function remember(count: CountText): CountText {
-  let recent = new Map<string, number>();
-  let older = new Map<string, number>();
+  const known = new Map<string, number>();
   return (text) => {
     if (text.length < minRememberedLength) return count(text);
     const digest = hash("sha256", text, "base64url");
-    const known = recent.get(digest);
-    if (known !== undefined) return known;
-    const tokens = older.get(digest) ?? count(text);
-    if (recent.size >= maxRememberedTexts) {
-      older = recent;
-      recent = new Map();
-    }
-    recent.set(digest, tokens);
+    const tokens = known.get(digest) ?? count(text);
+    if (known.size >= maxRememberedTexts) known.clear();
+    known.set(digest, tokens);
     return tokens;
   };
 }

@@ -8,13 +8,13 @@ export interface Surroundings {
 }
 
 // The settings of each kind have been checked, and are complete.
-type Create = (settings: never, environment: NodeJS.ProcessEnv, folder: string) => Counting;
+type Create = (settings: never, environment: NodeJS.ProcessEnv, folder: string) => Counting | Promise<Counting>;
 
 const kinds: Readonly<Record<string, () => Promise<Create>>> = {
-  openai: async () => (await import("./openai/index.ts")).createOpenai,
+  openai: async () => (await import("./openai.ts")).createOpenai,
   "ai-sdk": async () => (await import("./ai-sdk/index.ts")).createAiSdk,
   command: async () => (await import("./command/index.ts")).createCommand,
-  module: async () => (await import("./module/index.ts")).createModule,
+  module: async () => (await import("./module.ts")).createModule,
   echo: async () => (await import("./echo/index.ts")).createEcho,
 };
 

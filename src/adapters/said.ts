@@ -1,17 +1,23 @@
-/** Checks what code of others says, so that the core can rely on its form. */
+/** Checks what code of others says, reports and throws, so that the core can rely on its form. */
 import { inspect } from "node:util";
-import { GatewayError } from "../core/errors.ts";
+import { type ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Delta } from "../core/event.ts";
 import { isObject } from "../wires/fields.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
-type Test = (value: unknown) => boolean;
-type Tests = Readonly<Record<string, Test>>;
+/** Undefined: it is something else. */
+type Read = (value: unknown) => unknown;
+type Reads = Readonly<Record<string, Read>>;
 
-/** A null field counts as absent, and an absent detail of usage as none. */
+/** Throws what is no list of deltas. A null field counts as absent, and an absent detail of usage as none. */
 export function checkBatch(batch: unknown): readonly Delta[] {
   if (!Array.isArray(batch)) throw unfit("is no list of deltas", batch);
-  return batch.every(isTight) ? batch : batch.map(toDelta);
+  return batch.map(toDelta);
+}
+
+function toDelta(found: unknown): Delta {
+  const delta = isObject(found) ? deltas.get(found["type"])?.(found) : undefined;
+  if (delta === undefined) throw unfit("is no delta, or has a field that is missing or wrong", found);
+  return delta as Delta;
 }
 
 /** What was found may be anything, so it goes only to the log. */
@@ -21,101 +27,104 @@ export function unfit(what: string, found: unknown): GatewayError {
   return new GatewayError("adapter_protocol", message, { cause });
 }
 
-export function isCount(value: unknown): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
-}
-
-function isTight(delta: unknown): delta is Delta {
-  if (!isDelta(delta) || delta["type"] === "usage" || delta["type"] === "notes") return false;
-  for (const key in delta) if (delta[key] === null) return false;
-  return true;
-}
-
-function toDelta(found: unknown): Delta {
-  if (!isDelta(found)) throw unfit("is no delta, or has a field that is missing or wrong", found);
-  const delta: Fields = withoutNull(found);
-  if (isObject(delta["notes"])) return { type: "notes", notes: withoutNull(delta["notes"]) };
-  if (!isObject(delta["usage"])) return delta as Delta;
-  // Read by their names: the object may be a library's, which inherits them.
-  const { inputTokens, cachedTokens, cacheWriteTokens, outputTokens, reasoningTokens } = delta["usage"];
-  const counted = { inputTokens, cachedTokens: cachedTokens ?? 0, outputTokens, reasoningTokens: reasoningTokens ?? 0 };
-  return { type: "usage", usage: { ...counted, cacheWriteTokens: cacheWriteTokens ?? undefined } } as Delta;
-}
-
-function withoutNull(fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
-}
-
-function isDelta(value: unknown): value is Fields {
-  const tests = isObject(value) ? deltas.get(value["type"]) : undefined;
-  return tests !== undefined && fits(tests, value as Fields);
-}
-
-function fits(tests: Tests, fields: Fields): boolean {
-  for (const key in tests) if (tests[key]?.(fields[key]) !== true) return false;
-  return true;
-}
-
-const isText: Test = (value) => typeof value === "string";
-const isNumber: Test = (value) => Number.isInteger(value);
-const oneOf =
-  (...values: readonly unknown[]): Test =>
+const when =
+  (fits: (value: unknown) => boolean): Read =>
   (value) =>
-    values.includes(value);
-const maybe =
-  (test: Test): Test =>
-  (value) =>
-    value === undefined || value === null || test(value);
-const shaped =
-  (tests: Tests): Test =>
-  (value) =>
-    isObject(value) && fits(tests, value);
+    fits(value) ? value : undefined;
+const oneOf = (...values: readonly unknown[]): Read => when((value) => values.includes(value));
+const text = when((value) => typeof value === "string");
+const name = when((value) => typeof value === "string" && value !== "");
+const integer = when(Number.isInteger);
+export const count = when((value) => Number.isSafeInteger(value) && Number(value) >= 0);
 
 /** Whether JSON, in which it is stored and sent, can hold it: no cycle, no BigInt. */
-const isWritable: Test = (value) => {
+const writable = when((value) => {
   try {
     return typeof value === "object" && value !== null && typeof JSON.stringify(value) === "string";
   } catch {
     return false;
   }
-};
-
-const extra = shaped({ dialect: oneOf("chat", "responses"), fields: isWritable });
-const usage = shaped({
-  inputTokens: isCount,
-  outputTokens: isCount,
-  cachedTokens: maybe(isCount),
-  cacheWriteTokens: maybe(isCount),
-  reasoningTokens: maybe(isCount),
 });
-const call = {
-  index: isNumber,
-  name: (value: unknown) => isText(value) && value !== "",
-  callId: maybe(isText),
-  group: maybe(isText),
-  kind: maybe(oneOf("function", "custom", "search")),
-  extra: maybe(extra),
-};
+
+/** Read by their names: the object may be a library's, which inherits them. A `?` marks what may be absent. */
+function shaped(reads: Reads): Read {
+  return (found) => {
+    if (!isObject(found)) return undefined;
+    const read: Record<string, unknown> = {};
+    for (const key in reads) {
+      const isOptional = key.endsWith("?");
+      const own = isOptional ? key.slice(0, -1) : key;
+      const value = found[own] ?? undefined;
+      if (isOptional && value === undefined) continue;
+      read[own] = reads[key]?.(value);
+      if (read[own] === undefined) return undefined;
+    }
+    return read;
+  };
+}
+
+const orNone: Read = (value) => count(value ?? 0);
+const extra = shaped({ dialect: oneOf("chat", "responses"), fields: writable });
+const usage = shaped({
+  inputTokens: count,
+  outputTokens: count,
+  cachedTokens: orNone,
+  "cacheWriteTokens?": count,
+  reasoningTokens: orNone,
+});
+const kind = oneOf("function", "custom", "search");
+const exchange = shaped({ side: oneOf("model", "tools"), id: text });
 
 /** What the core relies on in each. */
-const deltas: ReadonlyMap<unknown, Tests> = new Map<Delta["type"], Tests>([
-  [
-    "text",
-    { text: isText, logprobs: maybe((value) => Array.isArray(value) && isWritable(value)), extra: maybe(extra) },
-  ],
-  ["refusal", { text: isText, extra: maybe(extra) }],
-  ["reasoning", { text: isText, summary: maybe(isCount) }],
-  ["annotation", { annotation: shaped({ type: isText, fields: isWritable }) }],
-  ["message-end", { extra: maybe(extra) }],
-  ["reasoning-seal", { encrypted: isText }],
-  ["reasoning-extra", { extra }],
-  ["message-extra", { extra }],
-  ["tool-call", call],
-  ["tool-extra", { index: isNumber, extra }],
-  ["tool-arguments", { index: isNumber, text: isText }],
-  ["compaction", { summary: isText }],
-  ["other", { extra, exchange: maybe(shaped({ side: oneOf("model", "tools"), id: isText })) }],
-  ["usage", { usage }],
-  ["notes", { notes: shaped({ fingerprint: maybe(isText), serviceTier: maybe(isText), extra: maybe(extra) }) }],
-  ["finish", { reason: oneOf("stop", "length", "content-filter", "tool-calls") }],
-]);
+const fields: Readonly<Record<Delta["type"], Reads>> = {
+  text: { text, "logprobs?": writable, "extra?": extra },
+  refusal: { text, "extra?": extra },
+  reasoning: { text, "summary?": count },
+  annotation: { annotation: shaped({ type: text, fields: writable }) },
+  "message-end": { "extra?": extra },
+  "reasoning-seal": { encrypted: text },
+  "reasoning-extra": { extra },
+  "message-extra": { extra },
+  "tool-call": { index: integer, name, "callId?": text, "group?": text, "kind?": kind, "extra?": extra },
+  "tool-extra": { index: integer, extra },
+  "tool-arguments": { index: integer, text },
+  compaction: { summary: text },
+  other: { extra, "exchange?": exchange },
+  usage: { usage },
+  notes: { notes: shaped({ "fingerprint?": text, "serviceTier?": text, "extra?": extra }) },
+  finish: { reason: oneOf("stop", "length", "content-filter", "tool-calls") },
+};
+const deltas = new Map<unknown, Read>(
+  Object.entries(fields).map(([type, reads]) => [type, shaped({ type: text, ...reads })]),
+);
+
+/** The codes that a program or a module may report; only the gateway itself reports others. */
+export const reportableCodes = [
+  "adapter_error",
+  "adapter_refused",
+  "adapter_protocol",
+  "adapter_bad_request",
+  "adapter_not_found",
+  "adapter_rate_limit",
+  "adapter_timeout",
+  "overloaded",
+  "unsupported_parameter",
+  "context_length_exceeded",
+] as const satisfies readonly ErrorCode[];
+
+/** An error with one of these codes is meant for the caller. Anything else may say anything: the log has it. */
+export function toFailure(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  const { code: found, message, retryAfterSeconds } = Object(thrown) as Readonly<Record<string, unknown>>;
+  const code = reportableCodes.find((known) => known === found);
+  const cause = thrown instanceof Error ? thrown : new Error(`It threw ${inspect(thrown).slice(0, 200)}`);
+  if (code !== undefined) return toReported(code, String(message), retryAfterSeconds, cause);
+  const words = "The adapter's own code failed. The gateway's log has the cause, under this answer's x-request-id.";
+  return new GatewayError("adapter_error", words, { cause });
+}
+
+/** Seconds are rounded up: nobody may come back early. */
+export function toReported(code: ErrorCode, message: string, seconds: unknown, cause?: unknown): GatewayError {
+  const whole = typeof seconds === "number" && seconds >= 0 ? Math.ceil(seconds) : NaN;
+  return new GatewayError(code, message, { retryAfterSeconds: Number.isSafeInteger(whole) ? whole : undefined, cause });
+}

@@ -1,11 +1,19 @@
-/** `portico check` and `portico schema`: what the config file says, and what it may say. */
-import { adapterKinds } from "../config/adapters.ts";
+/** `portico check`, `schema` and `doctor`: what the config file says, what it may say, and what it does not work with. */
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { createServer } from "node:net";
+import { type Config, hasListener } from "../config/config.ts";
 import type { Form } from "../config/form.ts";
 import { toFileForm } from "../config/keys.ts";
+import { ConfigError } from "../config/problem.ts";
+import type { Lane } from "../core/route/lane.ts";
+import { openLanes } from "../lanes.ts";
+import { openCold } from "../store/sqlite.ts";
 import type { Command } from "./command.ts";
-import { tryAdapters } from "./house.ts";
-import { complain, print } from "./output.ts";
-import { configOption, listProblems, readSettings } from "./settings.ts";
+import { findGateway } from "./gateway.ts";
+import { complain, messageOf, print, toLine } from "./output.ts";
+import { configOption, listProblems, readSettings, type Settings } from "./settings.ts";
+import { explainFailure } from "./start.ts";
 
 export const check: Command = {
   summary: "Validate the configuration, and print it with secrets masked.",
@@ -19,7 +27,7 @@ export const check: Command = {
   ],
   async run({ options }) {
     const { config, shown, warnings, reason } = await readSettings(options);
-    await tryAdapters(config);
+    await closeAll(await openLanes(config));
     print(JSON.stringify(shown, undefined, 2));
     if (warnings.length > 0) complain(listProblems(warnings, "warning: "));
     complain(`adapter ${config.defaultAdapter}: ${reason}`);
@@ -37,8 +45,89 @@ export const schema: Command = {
   notes: ['Save it, and name it in the file: "$schema": "./portico.schema.json".'],
   async run() {
     const ours: ReadonlySet<string> = new Set(["isSecret", "pathBehind"] satisfies (keyof Form)[]);
-    const all = { $schema: "https://json-schema.org/draft/2020-12/schema", ...toFileForm(adapterKinds) };
+    const all = { $schema: "https://json-schema.org/draft/2020-12/schema", ...toFileForm() };
     print(JSON.stringify(all, (key, value: unknown) => (ours.has(key) ? undefined : value), 2));
     return 0;
   },
 };
+
+export const doctor: Command = {
+  summary: "Diagnose problems, and say how to fix them.",
+  usage: "doctor [--config FILE]",
+  options: configOption,
+  notes: [
+    "Checks the configuration, the store, the port, and each adapter's server.",
+    "Changes nothing, and spends no turn: a server is asked for its list of models, with the adapter's own key.",
+    "Exits with 1 if there is a problem, else with 0.",
+  ],
+  async run({ options }) {
+    const findings = await examine(options).catch((thrown: unknown): readonly Finding[] => {
+      if (!(thrown instanceof ConfigError)) throw thrown;
+      return thrown.problems.map(({ path, message }) => ["problem", path, message]);
+    });
+    for (const [level, about, text] of findings) print(`${level.padEnd(7)}  ${toLine(`${about}: ${text}`)}`);
+    return findings.some(([level]) => level === "problem") ? 1 : 0;
+  },
+};
+
+type Finding = readonly [level: "ok" | "warning" | "problem", about: string, text: string];
+
+async function examine(options: Readonly<Record<string, string | undefined>>): Promise<readonly Finding[]> {
+  const { config, warnings, reason }: Settings = await readSettings(options);
+  const lanes = await openLanes(config);
+  const findings: readonly Finding[] = [
+    ["ok", "configuration", config.file ?? "no file, so both endpoints are on"],
+    ...warnings.map(({ path, message }): Finding => ["warning", path, message]),
+    await judge("store", () => judgeStore(config.storeFile)),
+    await judge("port", () => judgePort(config)),
+    ["ok", "default adapter", `${config.defaultAdapter}: ${reason}`],
+    // In parallel: only the slowest one counts.
+    ...(await Promise.all(lanes.map((lane) => judge(`adapter ${lane.name}`, () => judgeAdapter(lane))))),
+  ];
+  await closeAll(lanes);
+  return findings;
+}
+
+async function closeAll(lanes: readonly Lane[]): Promise<void> {
+  for (const { adapter } of lanes) await adapter.close?.();
+}
+
+/** What is thrown is the problem. */
+async function judge(about: string, look: () => Promise<string>): Promise<Finding> {
+  try {
+    return ["ok", about, await look()];
+  } catch (thrown) {
+    return ["problem", about, messageOf(thrown)];
+  }
+}
+
+async function judgeStore(file: string): Promise<string> {
+  if (!existsSync(file)) return `${file} is made at the first start`;
+  const store = openCold(file);
+  await store.listSessions({ limit: 1 }).finally(() => store.close());
+  return file;
+}
+
+/** Listens for a moment, the only way to find out; a port that our own gateway has is well. */
+async function judgePort(config: Config): Promise<string> {
+  const { http } = config;
+  if (!hasListener(http)) return "no endpoint is on, so nothing listens";
+  const found = await findGateway(config);
+  if (found !== undefined) return `a gateway answers at ${found}`;
+  if (http.bind.startsWith("unix:")) return `nobody answers at ${http.bind}`;
+  const server = createServer();
+  try {
+    await once(server.listen({ host: http.bind, port: http.port }), "listening");
+    return `${http.port} of ${http.bind} is free`;
+  } catch (thrown) {
+    throw new Error(explainFailure(thrown, http), { cause: thrown });
+  } finally {
+    server.close();
+  }
+}
+
+/** To list models takes what a turn takes (name, connection, proxy, key), and costs nothing. */
+async function judgeAdapter({ adapter }: Lane): Promise<string> {
+  const models = await adapter.models?.();
+  return models === undefined ? "ready" : `answers, models: ${models.length}`;
+}

@@ -1,6 +1,7 @@
-/** What a command is, and how its arguments are read. */
+/** What a command is, how its arguments are read, and its help. */
+import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { nearest } from "../config/nearest.ts";
+import { nearest } from "../config/problem.ts";
 
 export interface Command {
   /** One line for the list of commands. */
@@ -23,15 +24,14 @@ export interface Group {
 }
 
 interface Option {
-  /** The name of its value; absent: it is a flag. */
+  /** The name of its value; absent: it has none. */
   readonly value?: string;
   readonly summary: string;
 }
 
 export interface Arguments {
+  /** Those that were given; "" is one without a value. */
   readonly options: Readonly<Record<string, string | undefined>>;
-  /** The given options that have no value. */
-  readonly flags: ReadonlySet<string>;
   readonly positionals: readonly string[];
 }
 
@@ -45,41 +45,67 @@ export class UsageError extends CommandError {
   override readonly name = "UsageError";
 }
 
-/** Undefined if they ask for help. */
-export function readArguments(name: string, command: Command, args: readonly string[]): Arguments | undefined {
+export function readArguments(name: string, command: Command, words: readonly string[]): Arguments {
   const types = Object.entries(command.options).map(([option, { value }]) => {
     return [option, { type: value === undefined ? "boolean" : "string" }] as const;
   });
-  const known = Object.fromEntries([...types, ["help", { type: "boolean", short: "h" }] as const]);
-  const { tokens } = parseArgs({ args: [...args], strict: false, tokens: true, options: known });
-  const options: Record<string, string> = {};
-  const flags = new Set<string>();
-  const positionals: string[] = [];
-  for (const token of tokens) {
-    if (token.kind === "positional") positionals.push(token.value);
-    if (token.kind !== "option") continue;
-    const { name: option, rawName, value, inlineValue } = token;
-    if (option === "help") return undefined;
-    const type = Object.hasOwn(known, option) ? known[option]?.type : undefined;
-    const words = Object.keys(known).map((each) => `--${each}`);
-    if (type === undefined) throw unknownWord("option", rawName, words, `portico ${name} --help`);
-    if (type === "string") options[option] = requireValue(rawName, value, inlineValue);
-    else if (value === undefined) flags.add(option);
-    else throw new UsageError(`The option '${rawName}' takes no value.`);
+  try {
+    const options = Object.fromEntries(types);
+    const { values, positionals } = parseArgs({ args: [...words], options, allowPositionals: true });
+    const extra = positionals[command.maxPositionals ?? 0];
+    if (extra !== undefined) throw new UsageError(`Unexpected argument '${extra}'. See 'portico ${name} --help'.`);
+    const given = Object.entries(values).map(([option, value]) => [option, value === true ? "" : String(value)]);
+    return { options: Object.fromEntries(given), positionals };
+  } catch (thrown) {
+    if (!(thrown instanceof TypeError)) throw thrown;
+    const [fault] = thrown.message.split(/[.\n]/);
+    const known = types.map(([option]) => `--${option}`).join(", ") || "no option";
+    throw new UsageError(`${fault}. 'portico ${name}' has ${known}.`);
   }
-  const extra = positionals[command.maxPositionals ?? 0];
-  if (extra !== undefined) throw new UsageError(`Unexpected argument '${extra}'. See 'portico ${name} --help'.`);
-  return { options, flags, positionals };
 }
 
-export function unknownWord(what: string, word: string, known: readonly string[], help: string): UsageError {
-  const meant = nearest(word, known);
+/** The entry with this name. */
+export function pick<Entry>(table: Readonly<Record<string, Entry>>, name: string, help: string): Entry {
+  const entry = Object.hasOwn(table, name) ? table[name] : undefined;
+  if (entry !== undefined) return entry;
+  const meant = nearest(name, Object.keys(table));
   const question = meant === undefined ? "" : ` Did you mean '${meant}'?`;
-  return new UsageError(`Unknown ${what} '${word}'.${question} See '${help}'.`);
+  throw new UsageError(`Unknown command '${name}'.${question} See '${help}'.`);
 }
 
-function requireValue(name: string, value: string | undefined, isInline: boolean | undefined): string {
-  // Without an equals sign, a value that begins with a dash is the next option, and this one's value is missing.
-  if (value !== undefined && value !== "" && (isInline === true || !value.startsWith("-"))) return value;
-  throw new UsageError(`The option '${name}' needs a value.`);
+/** A list of commands, or of groups. */
+interface Listed {
+  readonly summary: string;
+  readonly commands: Readonly<Record<string, Pick<Command, "summary">>>;
+}
+
+export function describeGroup(name: string, { summary, commands }: Listed): string {
+  const rows = Object.entries(commands).map(([command, { summary }]) => [command, summary] as const);
+  const usage = `Usage: ${name} <command> [options]`;
+  return [`${name}: ${summary}`, "", usage, "", ...table(rows), "", `See '${name} <command> --help'.`].join("\n");
+}
+
+export function describeCommand(name: string, { summary, usage, options, notes }: Command): string {
+  const rows = Object.entries(options).map(([option, { value, summary }]) => {
+    return [value === undefined ? `--${option}` : `--${option} ${value}`, summary] as const;
+  });
+  const lines = [`portico ${name}: ${summary}`, "", `Usage: portico ${usage}`, "", ...table(rows), "", ...notes];
+  return lines.join("\n").trimEnd();
+}
+
+function table(rows: readonly (readonly [left: string, right: string])[]): readonly string[] {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`);
+}
+
+/** How to type a command: in a checkout, npm runs it. */
+export function nameOf(command: string): string {
+  if (process.env["npm_package_name"] !== "portico") return `portico ${command}`;
+  return command === "start" ? "npm start" : `npm run portico ${command}`;
+}
+
+/** The package's. */
+export function readVersion(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { readonly version: string }).version;
 }

@@ -2,7 +2,6 @@
 import { once } from "node:events";
 import type { IncomingMessage, RequestOptions } from "node:http";
 import { DatabaseSync } from "node:sqlite";
-import { json } from "node:stream/consumers";
 import { type Config, hasListener, type HttpConfig } from "../config/config.ts";
 import { lockPath } from "../store/file.ts";
 import { primary, primaryOf } from "../store/trouble.ts";
@@ -27,6 +26,10 @@ export async function ask(address: string, { path, body, ...options }: Asked): P
   return response;
 }
 
+export async function readJson(response: IncomingMessage): Promise<unknown> {
+  return JSON.parse((await response.setEncoding("utf8").toArray()).join(""));
+}
+
 /** An absent server is noticed at once; a busy machine may take its time to answer. */
 const probeMs = 1_000;
 
@@ -34,7 +37,7 @@ const probeMs = 1_000;
 export async function probe(address: string, path = ""): Promise<unknown> {
   try {
     const response = await ask(address, { path, signal: AbortSignal.timeout(probeMs) });
-    if (response.statusCode === 200) return await json(response);
+    if (response.statusCode === 200) return await readJson(response);
     response.destroy();
   } catch {}
   return undefined;
@@ -49,7 +52,7 @@ export async function findGateway({ http, storeFile }: Config): Promise<string |
 }
 
 /** Whether a gateway has the store, which it locks as long as it lives. */
-export function isHeld(storeFile: string): boolean {
+function isHeld(storeFile: string): boolean {
   try {
     const lock = new DatabaseSync(lockPath(storeFile), { readOnly: true, timeout: 0 });
     try {

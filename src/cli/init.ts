@@ -2,8 +2,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { makeToken } from "../config/token.ts";
-import { type Command, CommandError } from "./command.ts";
-import { nameOf } from "./help.ts";
+import { type Command, CommandError, nameOf } from "./command.ts";
 import { print } from "./output.ts";
 
 export const init: Command = {
@@ -42,14 +41,8 @@ function composeFile(token: string): string {
         "compat_responses": true, // POST /v1/responses
       },
 
-      // A page for the browser at /console: overview, stored sessions, and a conversation to try. It asks for a token.
+      // A page for the browser at /console.
       // "console": true,
-
-      // One token per app, each with its own sessions.
-      // "tokens": [{ "name": "notes-app", "token": "\${NOTES_APP_TOKEN}", "endpoints": ["compat_chat"] }],
-
-      // How many requests each token may send; without this, any number.
-      // "limits": { "requests_per_minute": 600, "burst": 60 },
     },
 
     // The general token, the operator's: opens everything, also /metrics, the stored sessions and the whole console.
@@ -60,12 +53,6 @@ function composeFile(token: string): string {
     //   "main": { "type": "openai", "base_url": "https://api.openai.com/v1", "api_key": "\${OPENAI_API_KEY}" },
     // },
     // "default_adapter": "main",
-
-    // What is idle for longer than "ttl" is deleted.
-    // "sessions": { "ttl": "30d" },
-
-    // A line for every request ("info"), for failures only ("error"), or none ("silent").
-    // "log": { "level": "info" },
   },
 }
 `;

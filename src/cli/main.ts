@@ -1,8 +1,8 @@
 /** The command line: finds a command, reads its arguments, runs it, and says what went wrong. */
 import { ConfigError } from "../config/problem.ts";
 import { GatewayError } from "../core/errors.ts";
-import { type Command, CommandError, type Group, readArguments, unknownWord, UsageError } from "./command.ts";
-import { describeCommand, describeCommands, describeGroup, readVersion } from "./help.ts";
+import { type Command, CommandError, type Group, UsageError } from "./command.ts";
+import { describeCommand, describeGroup, pick, readArguments, readVersion } from "./command.ts";
 import { complain, print, watchOutput } from "./output.ts";
 import { describeProblems } from "./settings.ts";
 
@@ -15,7 +15,7 @@ const commands: Readonly<Record<string, () => Promise<Command | Group>>> = {
   chat: async () => (await import("./chat.ts")).chat,
   sessions: async () => (await import("./sessions.ts")).sessions,
   token: async () => (await import("./token.ts")).token,
-  doctor: async () => (await import("./doctor.ts")).doctor,
+  doctor: async () => (await import("./check.ts")).doctor,
 };
 
 /** Runs the command line of this process; its exit code is 0: done, 1: failed, 2: not understood. */
@@ -27,37 +27,25 @@ export async function main(): Promise<void> {
 }
 
 async function run(args: readonly string[]): Promise<number> {
-  const [name, words] = takeWord(args);
-  if (name === undefined) return tell(describeCommands(await loadAll()));
+  const words = args.filter((word) => word !== "--help" && word !== "-h");
+  const [name, inner, ...rest] = words;
   if (name === "--version" || name === "-v") return tell(readVersion());
+  if (name === undefined) return tell(describeGroup("portico", await describeAll()));
   const command = await pick(commands, name, "portico --help")();
-  if (!("commands" in command)) return runCommand(name, command, words);
-  const [inner, rest] = takeWord(words);
-  if (inner === undefined) return tell(describeGroup(name, command));
-  return runCommand(`${name} ${inner}`, pick(command.commands, inner, `portico ${name} --help`), rest);
+  const wantsHelp = words.length < args.length;
+  if (!("commands" in command)) return runCommand(name, command, words.slice(1), wantsHelp);
+  if (inner === undefined) return tell(describeGroup(`portico ${name}`, command));
+  return runCommand(`${name} ${inner}`, pick(command.commands, inner, `portico ${name} --help`), rest, wantsHelp);
 }
 
-async function runCommand(name: string, command: Command, words: readonly string[]): Promise<number> {
-  const given = readArguments(name, command, words);
-  return given === undefined ? tell(describeCommand(name, command)) : command.run(given);
+async function runCommand(name: string, command: Command, words: readonly string[], wantsHelp: boolean) {
+  return wantsHelp ? tell(describeCommand(name, command)) : command.run(readArguments(name, command, words));
 }
 
-/** The first word that does not ask for help, and what follows it; what asks for help before it goes behind it. */
-function takeWord(words: readonly string[]): readonly [word: string | undefined, rest: readonly string[]] {
-  const at = words.findIndex((word) => !["help", "--help", "-h"].includes(word));
-  const rest = words.slice(at + 1);
-  return [words[at], at > 0 ? ["--help", ...rest] : rest];
-}
-
-function pick<Entry>(table: Readonly<Record<string, Entry>>, name: string, help: string): Entry {
-  const entry = Object.hasOwn(table, name) ? table[name] : undefined;
-  if (entry !== undefined) return entry;
-  throw unknownWord(name.startsWith("-") ? "option" : "command", name, Object.keys(table), help);
-}
-
-async function loadAll(): Promise<Readonly<Record<string, Command | Group>>> {
+async function describeAll() {
   const loaded = Object.entries(commands).map(async ([name, load]) => [name, await load()] as const);
-  return Object.fromEntries(await Promise.all(loaded));
+  const summary = "the front door of an AI gateway: chat completions and responses over HTTP, with memory.";
+  return { summary, commands: Object.fromEntries(await Promise.all(loaded)) };
 }
 
 function tell(text: string): number {

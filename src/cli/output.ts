@@ -36,3 +36,7 @@ export function toPlain(text: string): string {
 export function toLine(text: string): string {
   return toPlain(text.replaceAll(/\s+/g, " "));
 }
+
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

@@ -5,11 +5,12 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { SessionsConfig } from "../config/config.ts";
 import { codeOf } from "../config/problem.ts";
+import type { Content, Item } from "../core/item.ts";
+import type { SessionRecord, SessionSummary, TurnRecord } from "../core/store.ts";
 import { createKeys } from "../ids.ts";
+import { type ColdStore, openCold } from "../store/sqlite.ts";
 import { type Arguments, type Command, CommandError, type Group, UsageError } from "./command.ts";
-import { type ColdStore, openCold } from "./house.ts";
-import { complain, print } from "./output.ts";
-import { count, describeSession, toTable } from "./session-text.ts";
+import { complain, print, toLine, toPlain } from "./output.ts";
 import { configOption, readSettings } from "./settings.ts";
 
 /** How sessions are found without their ids. */
@@ -19,28 +20,21 @@ const hintOptions = {
   owner: { value: "NAME", summary: "Only those of this owner: a token's name, or `default`." },
   ...configOption,
 };
+const maxListed = 10_000;
 const idNote =
   "ID is that of a session, as `portico sessions list` and x-portico-session have it, or of a turn outside of sessions.";
 
 const list: Command = {
   summary: "List the sessions, newest activity first.",
-  usage: "sessions list [--user NAME | --hint HINT] [--owner NAME] [--limit NUMBER] [--json] [--config FILE]",
-  options: {
-    ...hintOptions,
-    limit: { value: "NUMBER", summary: "At most this many. Default: 50." },
-    json: { summary: "As a JSON array." },
-  },
-  notes: [],
+  usage: "sessions list [--user NAME | --hint HINT] [--owner NAME] [--json] [--config FILE]",
+  options: { ...hintOptions, json: { summary: "As a JSON array." } },
+  notes: [`At most ${maxListed} of them.`],
   async run(given) {
-    const { owner, limit = "50" } = given.options;
-    const wanted = { owner, hint: readHint(given), limit: Number(limit) };
-    if (!(wanted.limit >= 1)) throw new UsageError("The option '--limit' needs a number from 1 up.");
-    const page = await withStore(given, "look", (store) => store.listSessions(wanted));
-    const { entries, hasMore } = page ?? { entries: [], hasMore: false };
-    if (given.flags.has("json")) print(JSON.stringify(entries, undefined, 2));
+    const wanted = { owner: given.options["owner"], hint: readHint(given), limit: maxListed };
+    const { entries = [] } = (await withStore(given, "look", (store) => store.listSessions(wanted))) ?? {};
+    if (given.options["json"] !== undefined) print(JSON.stringify(entries, undefined, 2));
     else if (entries.length === 0) complain("There is none.");
     else print(toTable(entries));
-    if (hasMore) complain("There are more: see --limit.");
     return 0;
   },
 };
@@ -57,7 +51,7 @@ const show: Command = {
       for (const id of await findIds(store, given)) {
         const session = await store.readSession(id);
         const turns = await Array.fromAsync(store.readTurns(session));
-        const isJson = given.flags.has("json");
+        const isJson = given.options["json"] !== undefined;
         print(isJson ? JSON.stringify({ ...session, turns }) : describeSession(session, turns));
       }
     });
@@ -75,9 +69,8 @@ const exportSessions: Command = {
   maxPositionals: 1,
   notes: [idNote, "An archive holds what was said, and the store's keys: keep it as secret as the store."],
   async run(given) {
-    const { out, owner } = given.options;
+    const { out } = given.options;
     const isAll = given.positionals.length === 0 && readHint(given) === undefined;
-    if (isAll && owner !== undefined) throw new UsageError("The option '--owner' needs --user or --hint.");
     await withStore(given, "use", async (store) => {
       const archive = Readable.from(store.exportLines(isAll ? undefined : await findIds(store, given)));
       if (out === undefined) await pipeline(archive, process.stdout, { end: false });
@@ -157,7 +150,7 @@ async function withStore<Result>(
     if (purpose === "look") return undefined;
     throw new CommandError(`There is no store ${config.storeFile} yet.`);
   }
-  const store = await openCold(config.storeFile);
+  const store = openCold(config.storeFile);
   try {
     return await use(store, config.sessions);
   } finally {
@@ -184,7 +177,7 @@ function checkNamed(given: Arguments): void {
 async function findIds(store: ColdStore, given: Arguments): Promise<readonly string[]> {
   const hint = readHint(given);
   if (hint === undefined) return given.positionals;
-  const { entries } = await store.listSessions({ hint, owner: given.options["owner"], limit: 10_000 });
+  const { entries } = await store.listSessions({ hint, owner: given.options["owner"], limit: maxListed });
   if (entries.length === 0) throw new CommandError("There is no session under this hint.");
   return entries.map(({ id }) => id);
 }
@@ -199,4 +192,68 @@ async function writeNew(file: string, source: Readable): Promise<void> {
     rmSync(file, { force: true });
     throw thrown;
   }
+}
+
+/** `1 turn`, `2 turns` */
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+function toTable(sessions: readonly SessionSummary[]): string {
+  const rows = sessions.map(({ id, owner, turns, createdAt, updatedAt, beginning = "" }) => {
+    return [id, toLine(owner), String(turns), toTime(createdAt), toTime(updatedAt), toLine(beginning)];
+  });
+  const lines = [["ID", "OWNER", "TURNS", "CREATED", "LAST ACTIVITY", "FIRST WORDS"], ...rows];
+  const widthOf = (column: number): number => Math.max(...lines.map((line) => line[column]?.length ?? 0));
+  const padded = lines.map((line) => line.map((cell, column) => cell.padEnd(widthOf(column))).join("  "));
+  return padded.map((line) => line.trimEnd()).join("\n");
+}
+
+/** Turn by turn; where a branch leaves another turn than the one above, that is said. */
+function describeSession(session: SessionRecord, turns: readonly TurnRecord[]): string {
+  const { id, owner, createdAt, updatedAt, metadata, tip } = session;
+  const times = `created ${toTime(createdAt)}, last activity ${toTime(updatedAt)}`;
+  const lines = [
+    `Session ${id} of ${toLine(owner)}: ${count(turns.length, "turn")}, ${times}`,
+    ...Object.entries(metadata).map(([key, value]) => toLine(`${key}: ${value}`)),
+  ];
+  for (const [index, turn] of turns.entries()) {
+    const above = turns[index - 1];
+    if (above !== undefined && turn.parent !== above.key) {
+      lines.push("", turn.parent === undefined ? "== A thread" : `== A branch, behind ${turn.parent}`);
+    }
+    const status = turn.told.status === "completed" ? "" : `, ${turn.told.status}`;
+    const mark = turn.key === tip ? ", the session continues here" : "";
+    lines.push("", `-- ${turn.key} (${toTime(turn.createdAt)}, ${toLine(turn.model)}${status}${mark})`);
+    for (const item of [...turn.input, ...turn.answer]) {
+      const [speaker, text] = describeItem(item);
+      lines.push(`  ${speaker}: ${toPlain(text).replaceAll("\n", "\n    ")}`);
+    }
+  }
+  return lines.join("\n");
+}
+
+/** `2026-02-03 04:05:06Z` */
+function toTime(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}Z`;
+}
+
+function describeItem(item: Item): readonly [speaker: string, text: string] {
+  switch (item.type) {
+    case "message":
+      return [item.role, describeContent(item.content)];
+    case "reasoning":
+      return ["reasoning", [...item.summary, item.text].filter((text) => text !== "").join("\n") || "[sealed]"];
+    case "tool-call":
+      return ["tool call", `${item.name} ${item.arguments}`];
+    case "tool-output":
+      return ["tool output", describeContent(item.output)];
+    default:
+      return [item.type, JSON.stringify(item)];
+  }
+}
+
+function describeContent(content: Content): string {
+  if (typeof content === "string") return content;
+  return content.map((part) => ("text" in part ? part.text : `[${part.type}]`)).join("\n");
 }

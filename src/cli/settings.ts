@@ -1,9 +1,9 @@
 /** Finds the config file, reads it, and loads it. */
 import { lstatSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { parseJson } from "../config/json.ts";
+import type { ParseError } from "jsonc-parser";
 import { type Loaded, loadConfig } from "../config/load.ts";
-import { codeOf, ConfigError, type Problem } from "../config/problem.ts";
+import { codeOf, ConfigError, problem, type Problem } from "../config/problem.ts";
 import { findOrMakeTokens, type GeneratedTokens } from "../config/token.ts";
 import { probe } from "./gateway.ts";
 
@@ -26,12 +26,11 @@ export interface Settings extends Loaded {
 /** Throws a ConfigError with everything that is wrong. */
 export async function readSettings(options: SettingsOptions): Promise<Settings> {
   const { env } = process;
-  const around = { env, probe, now: new Date(), overrides: toOverrides(options) };
+  const around = { env, probe, overrides: toOverrides(options) };
   const file = findFile(options.config ?? env["PORTICO_CONFIG"]);
   if (file !== undefined) {
-    const { text, mode } = readFile(file);
-    const loaded = await loadConfig(await parseJson(text, file), { ...around, folder: dirname(file), file, mode });
-    return { ...loaded, generated: undefined };
+    const { settings, mode } = await readFile(file);
+    return { ...(await loadConfig(settings, { ...around, folder: dirname(file), file, mode })), generated: undefined };
   }
   const folder = process.cwd();
   const generated = findOrMakeTokens(join(folder, ".portico"));
@@ -61,14 +60,34 @@ function findFile(named: string | undefined): string | undefined {
   return lstatSync(usual, { throwIfNoEntry: false }) === undefined ? undefined : usual;
 }
 
-function readFile(file: string): { readonly text: string; readonly mode: number | undefined } {
+async function readFile(file: string): Promise<{ readonly settings: unknown; readonly mode: number | undefined }> {
+  let text: string;
+  let mode: number | undefined;
   try {
-    const mode = process.platform === "win32" ? undefined : statSync(file).mode;
-    return { text: readFileSync(file, "utf8"), mode };
+    mode = process.platform === "win32" ? undefined : statSync(file).mode;
+    text = readFileSync(file, "utf8").replace(/^\uFEFF/, "");
   } catch (thrown) {
     const message = `the config file cannot be read (${codeOf(thrown)}); name another with --config, or write one with \`portico init\``;
     throw new ConfigError([{ path: file, message }]);
   }
+  return { settings: await parse(text, file), mode };
+}
+
+/** JSON that may have comments and trailing commas. It is never quoted: it may contain secrets. */
+async function parse(text: string, file: string): Promise<unknown> {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Only what is no plain JSON needs the package, which takes a tenth of a start.
+  }
+  const { default: jsonc } = await import("jsonc-parser");
+  const errors: ParseError[] = [];
+  const value: unknown = jsonc.parse(text, errors, { allowTrailingComma: true });
+  const [first] = errors;
+  if (first === undefined) return value;
+  const before = text.slice(0, first.offset).split("\n");
+  const place = `line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
+  throw new ConfigError([problem([], `not valid JSON: ${jsonc.printParseErrorCode(first.error)} at ${place}`)], file);
 }
 
 /** A path on the command line is relative to the current folder, not to the file's. */

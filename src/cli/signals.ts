@@ -5,8 +5,6 @@ export interface OperatorSignals {
   /** What is wanted next; stopping takes precedence, and stays. */
   next(): Promise<"stop" | "reload">;
   readonly isStopping: boolean;
-  /** The gateway runs: from now on stopping waits for its turns; before this the process exits at once. */
-  begin(): void;
 }
 
 /** A second signal to stop, after a moment, ends the process at once. */
@@ -15,11 +13,8 @@ export function listenForSignals(): OperatorSignals {
   const isAtTerminal = isatty(0);
   let stopAskedAt: number | undefined;
   let wantsReload = false;
-  let isBegun = false;
   let wake: (() => void) | undefined;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => take(signal));
-  // Without a listener nothing else keeps the process alive.
-  setInterval(() => {}, 2_147_483_647);
 
   function take(signal: keyof typeof exitCodes): void {
     // A closed terminal sends it to its programs; a service has no terminal, and gets it on purpose.
@@ -27,7 +22,7 @@ export function listenForSignals(): OperatorSignals {
     else {
       const now = performance.now();
       const isAgain = stopAskedAt !== undefined && now - stopAskedAt >= sameSignalMs;
-      if (!isBegun || isAgain) process.exit(exitCodes[signal]);
+      if (isAgain) process.exit(exitCodes[signal]);
       stopAskedAt ??= now;
     }
     wake?.();
@@ -42,9 +37,6 @@ export function listenForSignals(): OperatorSignals {
     },
     get isStopping() {
       return stopAskedAt !== undefined;
-    },
-    begin() {
-      isBegun = true;
     },
   };
 }

@@ -1,11 +1,11 @@
 /** `portico start`: runs the gateway until it is told to stop, and reloads its configuration when told to. */
+import { dirname } from "node:path";
 import { findFixed, type HttpConfig } from "../config/config.ts";
 import { codeOf, ConfigError } from "../config/problem.ts";
 import { keepTokens } from "../config/token.ts";
-import { describeStart } from "./banner.ts";
-import { type Command, CommandError } from "./command.ts";
-import { messageOf, type Running, startGateway, tryAdapters } from "./house.ts";
-import { complain, outlastOutput, print } from "./output.ts";
+import type { Portico } from "../portico.ts";
+import { type Command, CommandError, nameOf, readVersion } from "./command.ts";
+import { complain, messageOf, outlastOutput, print } from "./output.ts";
 import { configOption, describeProblems, readSettings, type Settings, type SettingsOptions } from "./settings.ts";
 import { listenForSignals } from "./signals.ts";
 
@@ -23,15 +23,13 @@ export const start: Command = {
     "SIGHUP reloads the configuration: new requests see all of it or, if anything is wrong, none. What needs a restart, such as another port, waits until running turns have finished. At a terminal SIGHUP stops the gateway: its window was closed.",
   ],
   async run({ options }) {
-    // A signal may come right after the start.
-    const signals = listenForSignals();
     let gateway = await open(await readSettings(options));
+    const signals = listenForSignals();
     outlastOutput();
     // Adapters are others' code: what one forgets must not end the process and every stream.
     process.on("unhandledRejection", (err) => {
       gateway.running.log.error({ err }, "Something failed that nobody was waiting for. The gateway continues.");
     });
-    signals.begin();
     print(describeStart(gateway.running.address, gateway.settings));
     while ((await signals.next()) === "reload") {
       const changed = await readAgain(gateway, options);
@@ -51,13 +49,16 @@ export const start: Command = {
 };
 
 interface OpenGateway {
-  readonly running: Running;
+  readonly running: Portico;
   readonly settings: Settings;
 }
 
 /** Throws what the operator can do something about. */
 async function open(settings: Settings): Promise<OpenGateway> {
-  const running = await startGateway(settings.config).catch((thrown: unknown) => {
+  // Not before the settings are right: it is most of the house.
+  const { startPortico } = await import("../portico.ts");
+  const running = await startPortico(settings.config).catch((thrown: unknown) => {
+    if (thrown instanceof ConfigError) throw thrown;
     throw new CommandError(explainFailure(thrown, settings.config.http));
   });
   // Not before: only one gateway has the store, and a token of one that cannot run would never be shown.
@@ -69,11 +70,9 @@ async function open(settings: Settings): Promise<OpenGateway> {
 async function readAgain(gateway: OpenGateway, options: SettingsOptions): Promise<Settings | undefined> {
   try {
     // A file that is missing for a moment is no request to run without one, with other terms and tokens.
-    const settings = await readSettings({ ...options, config: gateway.settings.config.file });
-    await tryAdapters(settings.config);
-    return settings;
+    return await readSettings({ ...options, config: gateway.settings.config.file });
   } catch (thrown) {
-    refuse(gateway, thrown instanceof ConfigError ? describeProblems(thrown) : messageOf(thrown));
+    refuse(gateway, thrown);
     return undefined;
   }
 }
@@ -84,7 +83,7 @@ async function change(gateway: OpenGateway, settings: Settings): Promise<OpenGat
     if (settings.generated !== undefined) keepTokens(settings.generated);
     await gateway.running.reload(settings.config);
   } catch (thrown) {
-    refuse(gateway, messageOf(thrown));
+    refuse(gateway, thrown);
     return gateway;
   }
   const done = "Reloaded: new requests see the new configuration, running turns finish under the old.";
@@ -98,13 +97,14 @@ async function reopen({ settings: old }: OpenGateway, settings: Settings): Promi
     return await open(settings);
   } catch (thrown) {
     const reopened = await open(old);
-    refuse(reopened, messageOf(thrown));
+    refuse(reopened, thrown);
     return reopened;
   }
 }
 
 /** Says why a gateway does not change: to the operator and, since its readers parse every line, in the log. */
-function refuse({ running }: OpenGateway, why: string): void {
+function refuse({ running }: OpenGateway, thrown: unknown): void {
+  const why = thrown instanceof ConfigError ? describeProblems(thrown) : messageOf(thrown);
   print(`${why}\nThe gateway continues with its old configuration.`);
   running.log.error({}, `The gateway continues with its old configuration. ${why}`);
 }
@@ -126,15 +126,54 @@ export function explainFailure(thrown: unknown, { bind, port }: HttpConfig): str
   const isListening = thrown instanceof Error && "syscall" in thrown && thrown.syscall === "listen";
   if (!isListening) return `Portico could not start: ${messageOf(thrown)}`;
   const code = codeOf(thrown);
-  if (bind.startsWith("unix:")) {
-    return `gateway.http.bind: cannot listen on ${bind} (${code}); choose another path, or remove what is there.`;
-  }
-  switch (code) {
-    case "EADDRINUSE":
-      return `gateway.http.port: port ${port} of ${bind} is in use; stop who has it, or choose another (--port).`;
-    case "EACCES":
-      return `gateway.http.port: no permission to listen on port ${port}; choose one from 1024 up (--port).`;
-    default:
-      return `gateway.http.bind: cannot listen on ${bind}, port ${port} (${code}); choose another address (--bind).`;
-  }
+  const isPort = !bind.startsWith("unix:") && (code === "EADDRINUSE" || code === "EACCES");
+  return isPort
+    ? `gateway.http.port: port ${port} of ${bind} cannot be had (${code}); stop who has it, or choose another (--port).`
+    : `gateway.http.bind: cannot listen on ${bind} (${code}); choose another address, or remove what is there (--bind).`;
+}
+
+/** What is said when the gateway runs: where it listens, what it uses, and how to try it. */
+function describeStart(address: string | undefined, settings: Settings): string {
+  const { config, warnings, reason, generated } = settings;
+  const { endpoints } = config.http;
+  const on = [endpoints.chat && chatPath, endpoints.responses && "/v1/responses"].filter((path) => path !== false);
+  const others = Object.keys(config.adapters).filter((name) => name !== config.defaultAdapter);
+  const lines = [
+    ["endpoints", on.join(", ") || "none (see gateway.http.endpoints), so nothing listens"],
+    ...describeConsole(address, settings),
+    ["adapter", `${config.defaultAdapter}: ${reason}${others.length === 0 ? "" : `; others: ${others.join(", ")}`}`],
+    ["data", config.dataDir],
+    ...(dirname(config.storeFile) === config.dataDir ? [] : [["store", config.storeFile]]),
+    ...warnings.map(({ path, message }) => ["warning", `${path}: ${message}`]),
+    ...(generated === undefined ? [] : [["token", `in ${generated.client.file}`]]),
+    // Whoever waits for the start waits for this line.
+    ["config", config.file ?? `no file, so all is on (\`${nameOf("init")}\` writes one)`],
+  ].map(([name = "", text]) => `  ${name.padEnd(9)}  ${text}`);
+  const listens = address === undefined ? "is running" : `listens on ${address}`;
+  const trial = generated?.client.isNew && address !== undefined ? describeTrial(address, settings) : [];
+  return [`Portico ${readVersion()} ${listens}`, ...lines, ...trial].join("\n");
+}
+
+const chatPath = "/v1/chat/completions";
+
+/** A new token of the operator's stands in the fragment, which no browser sends. */
+function describeConsole(address: string | undefined, { config, generated }: Settings): readonly string[][] {
+  if (!config.http.hasConsole || address === undefined || address.startsWith("unix:")) return [];
+  const link = `${address}/console`;
+  if (generated === undefined) return [["console", link]];
+  const { token, file, isNew } = generated.operator;
+  return [["console", isNew ? `${link}#token=${token}  (kept in ${file})` : `${link}, with the token in ${file}`]];
+}
+
+/** Shows the clients' token, this one time. */
+function describeTrial(address: string, { config, exampleModel, generated }: Settings): readonly string[] {
+  const { bind } = config.http;
+  const target = bind.startsWith("unix:") ? `--unix-socket ${bind.slice("unix:".length)} http://localhost` : address;
+  const body = JSON.stringify({ model: exampleModel ?? "MODEL", messages: [{ role: "user", content: "Hello!" }] });
+  const token = generated?.client.token;
+  return [
+    "",
+    `Try it${exampleModel === undefined ? ", with one of its models instead of MODEL" : ""} (the token is shown only now):`,
+    `  curl ${target}${chatPath} -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '${body}'`,
+  ];
 }

@@ -45,6 +45,9 @@ const hashToken: Command = {
   },
 };
 
+const leftAlone =
+  "Nothing was changed: the tokens are in the config file, which is yours to change. Make one with `portico token make`, put it in the old one's place, and send SIGHUP to the service, or restart it.";
+
 const rotate: Command = {
   summary: "Replace a generated token.",
   usage: "token rotate [--operator] [--config FILE]",
@@ -53,10 +56,10 @@ const rotate: Command = {
     "Without a config file, the tokens are in the data folder, and are replaced there.",
     "A config file is never changed: standard error says what to change in it, and the command exits with 1.",
   ],
-  async run({ options, flags }) {
+  async run({ options }) {
     const { config, generated } = await readSettings(options);
-    if (generated === undefined) throw new CommandError(explainRotation(String(config.file)));
-    const { file, isNew } = flags.has("operator") ? generated.operator : generated.client;
+    if (generated === undefined) throw new CommandError(`${leftAlone} (${config.file})`);
+    const { file, isNew } = options["operator"] !== undefined ? generated.operator : generated.client;
     if (isNew) throw new CommandError(`There is no ${file} yet: the first \`portico start\` makes it.`);
     const token = makeToken();
     keepToken(file, token);
@@ -70,10 +73,3 @@ export const token: Group = {
   summary: "Make, hash or rotate a token.",
   commands: { make, hash: hashToken, rotate },
 };
-
-function explainRotation(file: string): string {
-  return `Nothing was changed: the tokens are in ${file}, which is yours to change. Make one with \`portico token make\`.
-  gateway.http.tokens: add its line beside the old one, with the same name, and give the old one an expires_at.
-  gateway.http.auth_token, gateway.auth.token: replace the old one. Either way the sessions stay.
-Then send SIGHUP to the service, or restart it.`;
-}

@@ -1,8 +1,7 @@
 /** What the operator has decided, in whole words and units: complete, every reference resolved, every path absolute. */
 import { hash } from "node:crypto";
-import type { commonKeys } from "./adapters.ts";
 import type { Complete, Value } from "./form.ts";
-import type { toFileForm } from "./keys.ts";
+import type { commonKeys, toFileForm } from "./keys.ts";
 
 /** The file as it was read, in its own words. */
 export type FileShape = Value<ReturnType<typeof toFileForm>>;
@@ -76,7 +75,7 @@ export function hasListener({ endpoints }: Pick<HttpConfig, "endpoints">): boole
 }
 
 /** A header's name in lower case, or the field of the body. */
-export type Hint = { readonly type: "header"; readonly name: string } | { readonly type: "user" };
+type Hint = { readonly type: "header"; readonly name: string } | { readonly type: "user" };
 
 function toHint(hint: string): Hint {
   return hint === "user" ? { type: hint } : { type: "header", name: hint.slice("header:".length).toLowerCase() };
@@ -133,15 +132,14 @@ function toAdapter(shape: AdapterShape) {
 
 /** The keys in which two configurations differ that only a restart can change: how it listens, and where it stores. */
 export function findFixed(before: Config, after: Config): readonly string[] {
-  const [one, other] = [toFixed(before), toFixed(after)];
-  return Object.keys(one).filter((key) => one[key] !== other[key]);
+  return fixed.filter(([, read]) => read(before) !== read(after)).map(([key]) => key);
 }
 
-const toFixed = ({ dataDir, storeFile, http }: Config): Readonly<Record<string, unknown>> => ({
-  "gateway.data_dir": dataDir,
-  "gateway.http.bind": http.bind,
-  "gateway.http.port": http.port,
-  "gateway.http.socket_mode": http.socketMode,
-  "gateway.http.endpoints": hasListener(http),
-  "gateway.sessions.store": storeFile,
-});
+const fixed: readonly (readonly [key: string, read: (config: Config) => unknown])[] = [
+  ["gateway.data_dir", ({ dataDir }) => dataDir],
+  ["gateway.http.bind", ({ http }) => http.bind],
+  ["gateway.http.port", ({ http }) => http.port],
+  ["gateway.http.socket_mode", ({ http }) => http.socketMode],
+  ["gateway.http.endpoints", ({ http }) => hasListener(http)],
+  ["gateway.sessions.store", ({ storeFile }) => storeFile],
+];

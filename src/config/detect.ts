@@ -1,12 +1,10 @@
 /** Chooses an adapter where none is configured: the first that the environment offers. */
-import { hidePassword, isObject } from "./problem.ts";
+import { isObject } from "./problem.ts";
 
 export interface Detected {
   readonly name: string;
   /** As the file would have it under `gateway.adapters`. */
   readonly adapter: Readonly<Record<string, unknown>>;
-  /** Where its values come from, by the place they would have in the file. */
-  readonly places: readonly (readonly [path: string, variable: string])[];
   /** Which one and why, for the operator. */
   readonly reason: string;
   /** A model's name for a first request. */
@@ -28,76 +26,46 @@ const providers = [
 ] as const;
 
 export async function detectAdapter(env: Environment, probe: Probe): Promise<Detected> {
-  // A value that comes from a file may end with a newline.
-  const read = (variable: string): string => env[variable]?.trim() ?? "";
-  for (const [provider, usualUrl, model] of providers) {
+  for (const [provider, usualUrl, exampleModel] of providers) {
     const [keyVariable, urlVariable] = [`${provider}_API_KEY`, `${provider}_BASE_URL`];
-    const [key, given] = [read(keyVariable), read(urlVariable)];
+    const { [keyVariable]: key = "", [urlVariable]: url = "" } = env;
     // In a shell that is set up for Portico's clients, it is a token of ours.
     if (key === "" || key.startsWith(tokenPrefix)) continue;
-    // Anthropic's own clients append the version.
-    const url = given && provider === "ANTHROPIC" ? `${given.replace(/(\/v1)?\/*$/, "")}/v1` : given || usualUrl;
     const name = provider.toLowerCase();
-    return {
-      name,
-      adapter: { type: "openai", base_url: escape(url), api_key: escape(key) },
-      places: [
-        [`gateway.adapters.${name}.base_url`, urlVariable],
-        [`gateway.adapters.${name}.api_key`, keyVariable],
-      ],
-      reason: `${keyVariable}${given && ` and ${urlVariable}`} is set, so turns go to ${hidePassword(url)}`,
-      exampleModel: given === "" ? model : undefined,
-    };
+    const common = { type: "openai", api_key: `\${${keyVariable}}` };
+    if (url === "") {
+      const reason = `${keyVariable} is set, so turns go to ${usualUrl}`;
+      return { name, adapter: { ...common, base_url: usualUrl }, reason, exampleModel };
+    }
+    // Anthropic's own clients append the version.
+    const version = provider === "ANTHROPIC" && !/\/v1\/*$/.test(url) ? "/v1" : "";
+    const adapter = { ...common, base_url: `\${${urlVariable}}${version}` };
+    const reason = `${keyVariable} and ${urlVariable} are set, so turns go there`;
+    return { name, adapter, reason, exampleModel: undefined };
   }
-  return detectOllama(toOllamaUrl(read("OLLAMA_HOST")), probe);
+  const host = env["OLLAMA_HOST"] || "127.0.0.1:11434";
+  return detectOllama(host.includes("://") ? host : `http://${host}`, probe);
 }
 
-/** What the environment holds is no reference. */
-function escape(text: string): string {
-  return text.replaceAll("${", "$${");
-}
-
-async function detectOllama(url: string | undefined, probe: Probe): Promise<Detected> {
-  const models = url === undefined ? undefined : readModels(await probe(`${url}/api/tags`));
-  const model = models?.includes(usualModel) ? usualModel : models?.[0];
+async function detectOllama(url: string, probe: Probe): Promise<Detected> {
+  const model = findChatModel(await probe(`${url}/api/tags`));
   if (model === undefined) {
-    const ollama = models === undefined ? "no Ollama answers" : `the Ollama at ${url} has no chat model`;
     const keys = "no provider's key is in OPENAI_API_KEY or ANTHROPIC_API_KEY";
-    const reason = `built in, it repeats what you say; ${keys}, and ${ollama}`;
-    return { name: "echo", adapter: { type: "echo" }, places: [], reason, exampleModel: "echo" };
+    const reason = `built in, it repeats what you say; ${keys}, and no Ollama with a chat model answers at ${url}`;
+    return { name: "echo", adapter: { type: "echo" }, reason, exampleModel: "echo" };
   }
   return {
     name: "ollama",
     // Ollama ignores the limit's newer name, and most of its models the developer role.
     adapter: { type: "openai", base_url: `${url}/v1`, max_tokens_field: "max_tokens", developer_role: "system" },
-    places: [["gateway.adapters.ollama.base_url", "OLLAMA_HOST"]],
     reason: `Ollama answers at ${url}; requests may name any of its models, such as ${model}`,
     exampleModel: model,
   };
 }
 
-/** The model that Ollama's own guides start with. */
-const usualModel = "llama3.2";
-
-/** A URL, an address with or without a port, or what the server binds to. */
-function toOllamaUrl(host: string): string | undefined {
-  const full = host.includes("://") ? host : `http://${host || "127.0.0.1"}`;
-  if (!URL.canParse(full) || !/^https?:/.test(full)) return undefined;
-  const url = new URL(full);
-  if (url.hostname === "0.0.0.0" || url.hostname === "[::]") url.hostname = "127.0.0.1";
-  if (url.port === "" && !host.includes("://")) url.port = "11434";
-  return url.origin + url.pathname.replace(/\/+$/, "");
-}
-
-/** Names of the chat models, newest first; undefined if this is no list of Ollama's. */
-function readModels(tags: unknown): readonly string[] | undefined {
-  const models = isObject(tags) ? tags["models"] : undefined;
-  if (!Array.isArray(models)) return undefined;
-  return models.filter(isObject).flatMap(({ name, capabilities }) => {
-    // Not every Ollama says what its models can do; names are shown within a shell command.
-    const canChat = Array.isArray(capabilities)
-      ? capabilities.includes("completion")
-      : !/embed|rerank/.test(String(name));
-    return canChat && /^[\w./:@-]+$/.test(String(name)) ? [String(name).replace(/:latest$/, "")] : [];
-  });
+/** The newest one in Ollama's list, which has models for search, too. Its name is shown within a shell command. */
+function findChatModel(tags: unknown): string | undefined {
+  const models: unknown = isObject(tags) ? tags["models"] : undefined;
+  const names = (Array.isArray(models) ? models : []).filter(isObject).map(({ name }) => String(name));
+  return names.find((name) => /^[\w./:@-]+$/.test(name) && !/embed|rerank/.test(name));
 }

@@ -20,8 +20,6 @@ export interface Form {
   /** A relative path stands behind these words. */
   readonly pathBehind?: string;
   readonly judge?: Judge | undefined;
-  /** Of the names that the operator chose. */
-  readonly judgeName?: Judge | undefined;
 }
 
 export type Keys = Readonly<Record<string, Form>>;
@@ -34,10 +32,6 @@ type Usual<Of> = Of | undefined;
 
 export function text<const Default extends Usual<string>>(judge: Usual<Judge>, description: string, usual?: Default) {
   return { type: "string", judge, default: usual as Default, description } as const;
-}
-
-export function path<const Default extends Usual<string>>(judge: Judge, description: string, usual?: Default) {
-  return { ...text(judge, description, usual), pathBehind: "" } as const;
 }
 
 const file = { type: "string", description: "The file that holds the secret." } as const;
@@ -82,16 +76,12 @@ export function someOf<const Each extends Form>(items: Each, description: string
 }
 
 /** Values of one form under names that the operator chooses. */
-export function names<const Each extends Form>(each: Each, description: string, judgeName?: Judge) {
-  return { type: "object", additionalProperties: each, judgeName, default: {}, description } as const;
+export function names<const Each extends Form>(each: Each, description: string) {
+  return { type: "object", additionalProperties: each, default: {}, description } as const;
 }
 
 /** Keys that belong together; no others are allowed. */
-export function section<const Own extends Keys>(
-  description: string,
-  properties: Own,
-  required: readonly string[] = [],
-) {
+export function section<const Own extends Keys>(description: string, properties: Own, required: string[] = []) {
   return { type: "object", properties, additionalProperties: false, required, default: {}, description } as const;
 }
 

@@ -1,14 +1,25 @@
-/** Every key of the config file but an adapter's: its form, its default, and what it means. */
-import { toAdapterForm } from "./adapters.ts";
-import { choice, flag, integer, type Keys, list, names, path, section, secret, someOf, text } from "./form.ts";
-import { isAddress, isFilled, isMoment, isOrigin, isProxy, isStore, isToken, matching } from "./judges.ts";
+/** Every key of the config file: its form, its default, and what it means. */
+import { choice, flag, type Form, integer, type Keys, list, names, section, secret, someOf, text } from "./form.ts";
+import {
+  isAddress,
+  isBaseUrl,
+  isFilled,
+  isHeader,
+  isMoment,
+  isNetwork,
+  isOrigin,
+  isProxy,
+  isStore,
+  isToken,
+  matching,
+} from "./judges.ts";
 
 const isDuration = matching(/^(never|[1-9]\d{0,5}[smhd])$/, 'a time like "90s", "15m", "24h" or "30d", or "never"');
 const isModel = matching(/^([^*]+\*?|\*)$/, 'a model\'s name, or a prefix like "gpt-*"');
 const isHint = matching(/^(user|header:[\w!#$%&'*+.^`|~-]+)$/, '"user", or "header:" and the name of a header');
 const isDigest = matching(/^[\da-f]{64}$/i, "64 hexadecimal digits");
 const isOwner = matching(/^(?!default$)./s, "a name that is not empty, nor `default`, which owns the unnamed tokens");
-const isAlone = () => "allowed: 1, because a store in SQLite belongs to one process; more will need PostgreSQL";
+const isAlone = () => "more than one worker is not possible yet; write 1, with a store in `sqlite:`";
 
 const histories = ["auto", "resent"] as const;
 /** What a named token may open. */
@@ -16,10 +27,7 @@ const doors = ["compat_chat", "compat_responses", "metrics"] as const;
 const hints = ["header:X-Session-Id", "header:X-OpenWebUI-Chat-Id", "header:X-Conversation-Id", "user"];
 
 const rate = {
-  requests_per_minute: integer(
-    undefined,
-    "Requests to the endpoints that one owner may send in a minute; absent: any.",
-  ),
+  requests_per_minute: integer(undefined, "Requests that one owner may send in a minute; absent: no limit."),
   burst: integer(undefined, "Requests that may come at once; absent: as many as in a minute."),
 };
 
@@ -87,8 +95,9 @@ const sessions = section("What the gateway remembers.", {
   max_background_turns: integer(1000, "Turns that may run in the background; more are refused with 503."),
 });
 
-/** The whole file, with these kinds of adapters. */
-export function toFileForm(kinds: Readonly<Record<string, Keys>>) {
+/** The whole file; an embedding program may pass adapters beside it, which stand in it by their names. */
+export function toFileForm(hasGiven = false) {
+  const kinds: Readonly<Record<string, Keys>> = hasGiven ? { ...adapterKinds, given } : adapterKinds;
   const gateway = section("The gateway.", {
     auth: section("Who may operate the gateway.", {
       token: secret(isToken, "The general token, the operator's: opens everything."),
@@ -98,7 +107,7 @@ export function toFileForm(kinds: Readonly<Record<string, Keys>>) {
     default_adapter: text(undefined, "Where turns go; needed if there are several adapters."),
     models: names(text(undefined, "An adapter's name."), "Which one answers for a model: its name, or `gpt-*`."),
     sessions,
-    data_dir: path(isFilled, "The folder of the database and the generated tokens.", ".portico"),
+    data_dir: { ...text(isFilled, "The folder of the database and the generated tokens.", ".portico"), pathBehind: "" },
     log: section("What the gateway logs.", {
       level: choice(["silent", "error", "info"], "Nothing, failures, or also requests and turns.", "info"),
     }),
@@ -108,4 +117,97 @@ export function toFileForm(kinds: Readonly<Record<string, Keys>>) {
     $schema: text(undefined, "Where an editor finds this schema."),
     gateway,
   });
+}
+
+const isProxyUrl = matching(/^(https?|socks5?):\/\/./, 'a URL like "http://proxy.example.com:3128"');
+
+/** Of every kind of adapter. */
+export const commonKeys = {
+  model: text(isFilled, "The model to ask, whatever name a caller sends."),
+  models: names(text(isFilled, "The adapter's own name."), "Names that callers may send, each with the adapter's own."),
+  context_window: integer(undefined, "Tokens the model takes; longer remembered conversations lose their middle."),
+  fallback: list(text(undefined, "An adapter's name."), "Who is asked when this one cannot answer, in this order."),
+  retries: integer(2, "How often it is asked again when it fails before its first word.", 0, 10),
+  first_byte_timeout_ms: integer(120_000, "The longest wait for the first byte of a streamed answer."),
+  idle_timeout_ms: integer(120_000, "The longest silence within a streamed answer."),
+  total_timeout_ms: integer(600_000, "The longest that a whole answer may take; streams have no such limit."),
+};
+
+const openai = {
+  base_url: text(
+    isBaseUrl,
+    "The server, up to the part before /chat/completions: http://…, https://…, unix:/path.",
+    "https://api.openai.com/v1",
+  ),
+  api_key: secret(isHeader, "Sent as `Authorization: Bearer`."),
+  headers: names(secret(isHeader, "A header's value."), "Further headers, which count more than ours."),
+  wire: choice(["chat", "responses"], "What the server speaks: chat completions, or responses.", "chat"),
+  proxy: secret(isProxyUrl, "A proxy's URL; absent: as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say."),
+  send_reasoning: flag(false, "On the chat wire, send back the reasoning of a tool loop as `reasoning_content`."),
+  custom_tools: choice(["custom", "function"], "How the chat wire offers tools that take free text.", "custom"),
+  max_tokens_field: choice(["max_completion_tokens", "max_tokens"], "The chat wire's field; absent: the caller's own."),
+  developer_role: choice(["developer", "system"], "The chat wire's role of developer messages; absent: the caller's."),
+};
+
+const options = { isSecret: true, description: "An option." } as const;
+
+const aiSdk = {
+  package: text(isFilled, "The provider's npm package, installed beside the config file."),
+  provider: text(isFilled, "Its export that makes the provider; absent: its only `create…` function."),
+  options: names(options, "What that function is given: apiKey, baseURL, headers, and whatever else it takes."),
+  provider_options: names({ description: "Its options." }, "Options of every request, by the provider's name."),
+  fetch_media: section("Images and files that callers give by URL and the model does not take so.", {
+    enabled: flag(true, "Fetches them, from the public internet alone."),
+    max_bytes: integer(20 * 1024 * 1024, "The largest one, in bytes; also of data: URLs."),
+    timeout_ms: integer(10_000, "The longest that fetching one may take."),
+    allow_private: list(text(isNetwork, "An address or a network."), "What else may be reached."),
+  }),
+};
+
+const usualVariables = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
+
+const command = {
+  argv: someOf(
+    text(undefined, "A word."),
+    "The program and its arguments; {model} and {prompt} are the turn's; no shell.",
+  ),
+  cwd: { ...text(isFilled, "Where it runs.", "."), pathBehind: "" },
+  env: list(text(isFilled, "A variable's name."), "The gateway's own variables that it may see.", usualVariables),
+  set_env: names(secret(undefined, "A variable's value."), "Further variables, with their values."),
+  input: choice(["json", "text", "none"], "What it reads: the turn, the last user message, or nothing.", "json"),
+  output: choice(["text", "jsonl"], "What it writes: plain text, or deltas as JSON Lines.", "text"),
+};
+
+const moduleKeys = {
+  path: {
+    ...text(isFilled, "The JavaScript or TypeScript file whose default export makes the adapter."),
+    pathBehind: "",
+  },
+  options: names(options, "What that function is given."),
+};
+
+const echo = {
+  delay_ms: integer(0, "Pause before each word; 0 says everything at once.", 0, 60_000),
+};
+
+/** The program knows better whether to ask again. */
+const given = {
+  retries: integer(0, "How often it is asked again when it fails before its first word.", 0, 10),
+};
+
+/** Each kind's own keys. */
+const adapterKinds = { openai, "ai-sdk": aiSdk, command, module: moduleKeys, echo };
+
+const requiredKeys: ReadonlySet<string> = new Set(["type", "package", "argv", "path"]);
+
+function toAdapterForm(kinds: Readonly<Record<string, Keys>>): Form {
+  const anyOf = Object.entries(kinds).map(([kind, own]) => {
+    const keys = { type: choice([kind], "The kind of adapter."), ...commonKeys, ...own };
+    return section(
+      "What answers.",
+      keys,
+      Object.keys(keys).filter((key) => requiredKeys.has(key)),
+    );
+  });
+  return { description: "What answers.", anyOf };
 }

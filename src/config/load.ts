@@ -1,14 +1,11 @@
 /** Loads a configuration: settings and environment in, a complete one out, or all its problems. */
 import { join } from "node:path";
-import { adapterKinds } from "./adapters.ts";
 import { type AdapterShape, type Config, type FileShape, toConfig } from "./config.ts";
-import { findDangers } from "./dangers.ts";
 import { detectAdapter, type Environment, type Probe } from "./detect.ts";
-import { givenKinds, withGiven } from "./given.ts";
 import { toFileForm } from "./keys.ts";
-import { ConfigError, formatPath, isObject, type Problem } from "./problem.ts";
+import { ConfigError, isObject, problem, type Problem } from "./problem.ts";
 import { readWhole, show } from "./read.ts";
-import { checkRules, type Partly } from "./rules.ts";
+import { checkRules, findDangers, type Partly } from "./rules.ts";
 
 /** Beside the settings. */
 export interface Circumstances {
@@ -19,11 +16,10 @@ export interface Circumstances {
   readonly mode?: number | undefined;
   readonly env: Environment;
   readonly probe: Probe;
-  readonly now: Date;
   /** Values of `gateway.http` that count more; their problems name the option. */
   readonly overrides?: Readonly<Record<string, unknown>> | undefined;
-  /** Adapters of an embedding program, by name. */
-  readonly given?: Readonly<Record<string, unknown>> | undefined;
+  /** The names of adapters that an embedding program passes. */
+  readonly given?: readonly string[] | undefined;
 }
 
 export interface Loaded {
@@ -41,47 +37,51 @@ export interface Loaded {
 
 /** Throws a ConfigError with every problem. */
 export async function loadConfig(settings: unknown, around: Circumstances): Promise<Loaded> {
-  const { folder, file, env, overrides = {}, given = {} } = around;
-  const form = toFileForm(Object.keys(given).length === 0 ? adapterKinds : { ...adapterKinds, ...givenKinds });
-  const all = withGiven(mergeAt(settings, ["gateway", "http"], overrides), given);
-  const detected = namesAdapters(all.settings) ? undefined : await detectAdapter(env, around.probe);
-  const added = detected && { [detected.name]: detected.adapter };
-  const found = readWhole(form, mergeAt(all.settings, ["gateway", "adapters"], added), folder, env);
-  const conflicts = checkRules((found.value ?? {}) as Partly<FileShape>, found);
+  const { folder, file, env, overrides = {}, given = [] } = around;
+  const written = adaptersIn(settings);
+  const hasNone = written !== undefined && Object.keys(written).length + given.length === 0;
+  const detected = hasNone ? await detectAdapter(env, around.probe) : undefined;
+  const passed = Object.fromEntries(given.map((name) => [name, { type: "given" }]));
+  const added = detected === undefined ? passed : { [detected.name]: detected.adapter };
+  const all = mergeAt(mergeAt(settings, ["gateway", "http"], overrides), ["gateway", "adapters"], added);
+  const found = readWhole(toFileForm(given.length > 0), all, folder, env);
 
-  // What did not come from the file is told under its own name.
-  const own = Object.keys(overrides).map((key) => [`gateway.http.${key}`, `--${key}`] as const);
-  const places = new Map<string, string>([...own, ...(detected?.places ?? [])]);
+  const twice = given.filter((name) => written !== undefined && Object.hasOwn(written, name));
+  const problems = [
+    ...twice.map((name) => problem(["gateway", "adapters", name], "an adapter of this name is also passed")),
+    ...found.problems,
+    ...checkRules((found.value ?? {}) as Partly<FileShape>, found),
+  ];
+  const places = new Map(Object.keys(overrides).map((key) => [`gateway.http.${key}`, `--${key}`]));
   const name = ({ path, message }: Problem): Problem => ({ path: places.get(path) ?? path, message });
-  const problems = [...all.problems, ...found.problems, ...conflicts];
   if (problems.length > 0) throw new ConfigError(problems.map(name), file);
 
   // Nothing is wrong, so it has the shape.
   const shape = complete(found.value as FileShape);
   const { http, auth, adapters, default_adapter: chosen = "" } = shape.gateway;
   const { type, model, models } = adapters[chosen] as AdapterShape;
-  const secret = found.secrets.find((path) => !places.has(formatPath(path)));
   return {
     config: toConfig(shape, folder, file),
     tokens: { client: http.auth_token, operator: auth.token },
     shown: show(shape, found.shown),
-    warnings: findDangers(shape, around.mode, secret, around.now).map(name),
+    warnings: findDangers(shape, around.mode, found.secrets[0]).map(name),
     reason: detected?.reason ?? `type ${type}, configured`,
     exampleModel: detected === undefined ? (Object.keys(models)[0] ?? model) : detected.exampleModel,
   };
 }
 
-/** The same with more in the object at a path; what is no object on the way stays as it is. */
-function mergeAt(value: unknown, [key, ...rest]: readonly string[], more: object | undefined): unknown {
-  if (!isObject(value) || more === undefined) return value;
-  if (key === undefined) return { ...value, ...more };
-  return { ...value, [key]: mergeAt(value[key] ?? {}, rest, more) };
+/** Those that are written, if any; undefined where something else stands in their place. */
+function adaptersIn(settings: unknown): object | undefined {
+  const { gateway = {} } = isObject(settings) ? settings : { gateway: undefined };
+  const { adapters = {} } = isObject(gateway) ? gateway : { adapters: undefined };
+  return isObject(adapters) ? adapters : undefined;
 }
 
-function namesAdapters(settings: unknown): boolean {
-  const { gateway = {} } = isObject(settings) ? settings : {};
-  const { adapters = {} } = isObject(gateway) ? gateway : {};
-  return !isObject(adapters) || Object.keys(adapters).length > 0;
+/** The same with more in the object at a path; what is no object on the way stays as it is. */
+function mergeAt(value: unknown, [key, ...rest]: readonly string[], more: object): unknown {
+  if (!isObject(value)) return value;
+  if (key === undefined) return { ...value, ...more };
+  return { ...value, [key]: mergeAt(value[key] === undefined ? {} : value[key], rest, more) };
 }
 
 /** Fills in what depends on other keys. */

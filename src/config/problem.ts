@@ -38,6 +38,28 @@ export function formatPath(path: Path): string {
   return text === "" ? "(the file)" : text;
 }
 
+/** The known word with the fewest other letters, if it is near enough to be meant. */
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  const most = Math.max(1, Math.floor(word.length / 3));
+  const [best] = known
+    .map((candidate) => [candidate, countOthers(word.toLowerCase(), candidate)] as const)
+    .filter(([, others]) => others <= most)
+    .toSorted(([, one], [, other]) => one - other);
+  return best?.[0];
+}
+
+/** Letters that only one of them has: most slips leave out, add or swap some. */
+function countOthers(one: string, other: string): number {
+  let rest = other;
+  let missing = 0;
+  for (const letter of one) {
+    const shorter = rest.replace(letter, () => "");
+    if (shorter === rest) missing += 1;
+    rest = shorter;
+  }
+  return missing + rest.length;
+}
+
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -45,9 +67,4 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 /** The system's name for a failure, e.g. `ENOENT`. */
 export function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof Error && "code" in thrown ? String(thrown.code) : undefined;
-}
-
-/** Whoever is named in a URL is not shown. */
-export function hidePassword(text: string): string {
-  return text.replaceAll(/:\/\/[^/?#\s@]*@/g, "://***@");
 }

@@ -1,9 +1,8 @@
 /** Reads a value by its form: fills in defaults, resolves references, makes paths absolute, and notes every problem. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import type { Form, Keys } from "./form.ts";
-import { nearest } from "./nearest.ts";
-import { codeOf, formatPath, hidePassword, isObject, type Path, problem, type Problem } from "./problem.ts";
+import { choice, type Form, type Keys } from "./form.ts";
+import { codeOf, formatPath, isObject, nearest, type Path, problem, type Problem } from "./problem.ts";
 
 export interface Found {
   /** Undefined in it where something is wrong. */
@@ -76,25 +75,21 @@ export function readWhole(
     return fault === undefined ? full : refuse(form, value, path, fault);
   }
 
-  /** References are shown as they are written. */
+  /** A reference is shown as it is written, and of a secret nothing else. */
   function noteShown({ isSecret, type }: Form, text: string, path: Path): void {
-    const parts = text.split(/((?<!\$)\$\{[A-Za-z_]\w*\})/);
-    const masked = parts.map((part, index) => (index % 2 === 1 || part === "" ? part : "***")).join("");
-    const safe = isSecret ? masked : hidePassword(text);
-    if (safe !== text && type !== undefined) secrets.push(path);
-    if (safe !== text || parts.length > 1) shown.set(formatPath(path), safe);
+    const references = text.match(/(?<!\$)\$\{[A-Za-z_]\w*\}/g);
+    // An option that somebody else reads may be no secret.
+    if (isSecret && type !== undefined && references === null) secrets.push(path);
+    const safe = isSecret ? (references?.join("…") ?? "***") : text;
+    if (isSecret || references !== null) shown.set(formatPath(path), safe);
   }
 
-  function readNames({ additionalProperties: each, judgeName }: Form, value: object, path: Path): object {
-    const entries = Object.entries(value).map(([name, entry]) => {
-      const place = [...path, name];
-      const fault = judgeName?.(name);
-      return [name, fault === undefined ? each && read(each, entry, place) : fail(place, fault)];
-    });
+  function readNames({ additionalProperties: each }: Form, value: object, path: Path): object {
+    const entries = Object.entries(value).map(([name, entry]) => [name, each && read(each, entry, [...path, name])]);
     return Object.fromEntries(entries);
   }
 
-  function readSection({ required }: Form, keys: Keys, value: Readonly<Record<string, unknown>>, path: Path): object {
+  function readSection({ required }: Form, keys: Keys, value: Readonly<Record<string, unknown>>, path: Path) {
     for (const key of Object.keys(value)) {
       if (!Object.hasOwn(keys, key)) fail([...path, key], describeUnknown(key, Object.keys(keys), path));
     }
@@ -104,24 +99,17 @@ export function readWhole(
       const isMissing = own === undefined && required?.includes(key);
       return [key, isMissing ? fail(place, `missing; required: ${describe(form)}`) : read(form, own, place)];
     });
-    return Object.fromEntries(entries);
+    return Object.fromEntries(entries) as Readonly<Record<string, unknown>>;
   }
 
   /** Which section is meant, its `type` says. */
   function readKind(sections: readonly Form[], value: unknown, path: Path): unknown {
-    const types = sections.flatMap((section) => section.properties?.["type"]?.enum ?? []);
-    const form: Form = { type: "string", enum: types, description: "" };
-    if (!isObject(value)) return refuse(form, value, path, "allowed: an object with a `type`");
-    const place = [...path, "type"];
-    const { type } = value;
-    if (type === undefined) return fail(place, `missing; required: ${describe(form)}`);
-    const kind = typeof type === "string" ? expand(type, place) : String(type);
-    if (kind === undefined) return undefined;
-    const section = sections[types.indexOf(kind)];
-    if (section !== undefined) return read(section, value, path);
-    const meant = nearest(kind, types);
-    const question = meant === undefined ? "" : `did you mean '${meant}'? `;
-    return refuse(form, type, place, `${question}allowed: ${describe(form)}`);
+    if (!isObject(value)) return refuse({ type: "object", description: "" }, value, path);
+    const types = sections.flatMap((each) => each.properties?.["type"]?.enum ?? []);
+    const type = { type: choice(types, "The kind.") };
+    const own = readSection({ description: "", required: ["type"] }, type, { type: value["type"] }, path);
+    const meant = sections[types.indexOf(String(own["type"]))];
+    return meant && read(meant, value, path);
   }
 
   /** What somebody else reads: its texts may be references, and so may its secrets. */
@@ -144,7 +132,8 @@ export function readWhole(
       } else if (value === undefined) {
         fail(path, `refers to the variable ${name}, which is not set; set it in the gateway's environment`);
       }
-      return value ?? "";
+      // What was read from a file may end with a newline.
+      return value?.trimEnd() ?? "";
     });
     return problems.length === before ? expanded : undefined;
   }
@@ -199,7 +188,10 @@ function describeFound({ isSecret, properties, items, additionalProperties }: Fo
   // Whoever forgets the object around a secret writes the secret in its place.
   const within = [...Object.values({ ...properties, ...items?.properties }), additionalProperties];
   if (isSecret || within.some((form) => form && form.isSecret)) return `a ${typeof value}`;
-  return typeof value === "string" ? `the string ${JSON.stringify(hidePassword(value))}` : String(value);
+  // Whoever is named in a URL is not shown.
+  return typeof value === "string"
+    ? `the string ${JSON.stringify(value.replace(/:\/\/.*@/, "://***@"))}`
+    : String(value);
 }
 
 /** A value as it may be shown. */

@@ -1,6 +1,7 @@
-/** Rules between keys: tokens that are there and differ, adapters that are named rightly. */
+/** Rules between keys, which must hold, and settings of which the operator is warned. */
 import { hash } from "node:crypto";
 import type { AdapterShape, FileShape } from "./config.ts";
+import { isLoopback } from "./judges.ts";
 import { formatPath, type Path, problem, type Problem } from "./problem.ts";
 import type { Found } from "./read.ts";
 
@@ -11,13 +12,15 @@ export type Partly<Shape> = Shape extends readonly (infer Each)[]
     ? { readonly [Key in keyof Shape]?: Partly<Shape[Key]> | undefined }
     : Shape;
 
+type IsTold = (path: Path) => boolean;
+
 export function checkRules(file: Partly<FileShape>, { problems, shown }: Found): readonly Problem[] {
-  const isTold = (path: Path): boolean => problems.some((told) => told.path.startsWith(formatPath(path)));
-  const unknownNames = namesIn(file).filter(([, name, known]) => name !== undefined && !known.includes(name));
+  const isTold: IsTold = (path) => problems.some((told) => told.path.startsWith(formatPath(path)));
+  const unknown = namesIn(file).filter(([, name, known]) => name !== undefined && !known.includes(name));
   return [
     ...checkTokens(file, isTold),
     ...checkDefault(file, isTold),
-    ...unknownNames.map(([path, name, known]) => {
+    ...unknown.map(([path, name, known]) => {
       const allowed = known.join(", ") || "nothing, because there is no other adapter";
       return problem(path, `found ${JSON.stringify(shown.get(formatPath(path)) ?? name)}; allowed: ${allowed}`);
     }),
@@ -26,42 +29,37 @@ export function checkRules(file: Partly<FileShape>, { problems, shown }: Found):
 
 const tokenPath = (index: number): Path => ["gateway", "http", "tokens", index];
 
-function* checkTokens(file: Partly<FileShape>, isTold: (path: Path) => boolean): Generator<Problem> {
-  const tokens = file.gateway?.http?.tokens;
-  for (const [index, token] of (tokens ?? []).entries()) {
-    const given = [token?.token, token?.sha256].filter((each) => each !== undefined).length;
-    if (given === 1 || isTold(tokenPath(index))) continue;
-    const found = given === 0 ? "neither" : "both";
-    yield problem(tokenPath(index), `has ${found} of 'token' and 'sha256'; required: one of them`);
+function* checkTokens(file: Partly<FileShape>, isTold: IsTold): Generator<Problem> {
+  const tokens = file.gateway?.http?.tokens ?? [];
+  const digests = tokensOf(file).map(([path, token]) => [path, hash("sha256", token)] as const);
+  for (const [index, { token, sha256 } = {}] of tokens.entries()) {
+    if (sha256 !== undefined) digests.push([tokenPath(index), sha256.toLowerCase()]);
+    if ((token === undefined) !== (sha256 === undefined) || isTold(tokenPath(index))) continue;
+    yield problem(tokenPath(index), "required: either 'token' or 'sha256'");
   }
-  const all = tokensOf(file).map(([path, token]) => [path, hash("sha256", token)] as const);
-  for (const [index, token] of (tokens ?? []).entries()) {
-    if (token?.sha256 !== undefined) all.push([tokenPath(index), token.sha256.toLowerCase()]);
-  }
-  const isWrong = tokens === undefined || isTold(["gateway", "http", "auth_token"]) || isTold(["gateway", "auth"]);
-  if (!isWrong && tokens.length === 0 && all.length === 0) {
+  const places = [["auth"], ["http", "auth_token"], ["http", "tokens"]];
+  const isWrong = file.gateway?.http === undefined || places.some((place) => isTold(["gateway", ...place]));
+  if (!isWrong && digests.length === 0 && tokens.length === 0) {
     const remedy = "set gateway.http.auth_token, or gateway.auth.token (`portico init` writes one)";
     yield problem(["gateway"], `no token is set, and one is always required; ${remedy}`);
   }
-  for (const [path, digest] of all) {
-    const [first] = all.find(([, other]) => other === digest) ?? [path];
+  for (const [path, digest] of digests) {
+    const [first] = digests.find(([, other]) => other === digest) ?? [path];
     if (first !== path) yield problem(path, `the same token as ${formatPath(first)}; every token needs its own value`);
   }
 }
 
 /** Every token in plain text, with its path. */
-export function tokensOf({ gateway }: Partly<FileShape>): (readonly [path: Path, token: string])[] {
-  const named = (gateway?.http?.tokens ?? []).map(
-    (each, index) => [[...tokenPath(index), "token"], each?.token] as const,
-  );
-  const unnamed = [
+function tokensOf({ gateway }: Partly<FileShape>): readonly (readonly [path: Path, token: string])[] {
+  const all: readonly (readonly [Path, string | undefined])[] = [
     [["gateway", "auth", "token"], gateway?.auth?.token],
     [["gateway", "http", "auth_token"], gateway?.http?.auth_token],
-  ] as const;
-  return [...unnamed, ...named].flatMap(([path, token]) => (token === undefined ? [] : [[path, token] as const]));
+    ...(gateway?.http?.tokens ?? []).map((each, index) => [[...tokenPath(index), "token"], each?.token] as const),
+  ];
+  return all.flatMap(([path, token]) => (token === undefined ? [] : [[path, token] as const]));
 }
 
-function checkDefault({ gateway }: Partly<FileShape>, isTold: (path: Path) => boolean): readonly Problem[] {
+function checkDefault({ gateway }: Partly<FileShape>, isTold: IsTold): readonly Problem[] {
   const path = ["gateway", "default_adapter"];
   const names = Object.keys(gateway?.adapters ?? {});
   if (names.length < 2 || gateway?.default_adapter !== undefined || isTold(path)) return [];
@@ -81,4 +79,32 @@ function namesIn({ gateway }: Partly<FileShape>): readonly (readonly [Path, stri
     return [["gateway", "models", model], name, known] as const;
   });
   return [[["gateway", "default_adapter"], gateway.default_adapter, known], ...models, ...fallbacks];
+}
+
+const minTokenLength = 16;
+
+/** `mode` has the file's permission bits, and `secret` is the place of one that stands in it. */
+export function findDangers(file: FileShape, mode = 0, secret: Path | undefined): readonly Problem[] {
+  const { http } = file.gateway;
+  const dangers: Problem[] = [];
+  const warn = (path: Path, message: string): void => void dangers.push(problem(path, message));
+
+  const listens = http.endpoints.compat_chat || http.endpoints.compat_responses;
+  if (listens && !isLoopback(http.bind)) {
+    const remedy = "put a proxy with TLS in front of it, or bind it to 127.0.0.1";
+    warn(["gateway", "http", "bind"], `other machines reach ${http.bind} over plain HTTP; ${remedy}`);
+  }
+  for (const [path, token] of tokensOf(file)) {
+    const remedy = "use a long random one (`portico token make`)";
+    if (token.length < minTokenLength) warn(path, `shorter than ${minTokenLength} characters; ${remedy}`);
+  }
+  for (const [index, proxy] of http.trusted_proxies.entries()) {
+    const place = ["gateway", "http", "trusted_proxies", index];
+    if (/\/0+$/.test(proxy)) warn(place, "trusts everybody, so callers choose their address; name only your proxies");
+  }
+  if (secret !== undefined && (mode & 0o077) !== 0) {
+    const remedy = "chmod 600 it, or refer to ${NAME} or a file";
+    warn(secret, `is in a file that other users may read (mode ${(mode & 0o777).toString(8)}); ${remedy}`);
+  }
+  return dangers;
 }

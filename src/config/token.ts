@@ -6,7 +6,7 @@ import { tokenPrefix } from "./detect.ts";
 import { isToken } from "./judges.ts";
 import { codeOf, ConfigError } from "./problem.ts";
 
-export interface GeneratedToken {
+interface GeneratedToken {
   readonly token: string;
   readonly file: string;
   /** It was just made, and so has been neither kept nor shown. */

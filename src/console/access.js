@@ -34,6 +34,16 @@ export async function enter(token) {
   return opened;
 }
 
+/** A link may bring a token behind its `#`, where no server sees it: it is taken out of the address. */
+export function takeToken() {
+  if (!location.hash.startsWith(inLink)) return undefined;
+  const token = location.hash.slice(inLink.length);
+  history.replaceState(undefined, "", location.pathname);
+  return token;
+}
+
+const inLink = "#token=";
+
 /**
  * Forgets a token wherever it was kept, or all of them.
  * @param {string} [token]

@@ -103,8 +103,8 @@ const forgotten =
 const historyWords = {
   new: "The first turn of a conversation",
   continued: "The gateway added what was said before",
-  matched: "The history sent is known; only what is new was added",
-  forked: "A branch of an earlier turn",
+  matched: "The history sent is known, and is used as sent",
+  forked: "The history sent is known, and another turn follows it already",
   foreign: "The history sent is unknown, and is used as sent",
   stateless: "Nothing is remembered",
 };

@@ -56,7 +56,6 @@ export async function askJson(path, token, request) {
  * @typedef {object} Health
  * @property {"ready" | "not-ready" | "gone"} state
  * @property {string} words
- * @property {Readonly<Record<string, string>>} adapters the state of each one's breaker
  */
 
 const healthMs = 5_000;
@@ -64,11 +63,11 @@ const healthMs = 5_000;
 /** @returns {Promise<Health>} */
 export async function readHealth() {
   try {
-    const { adapters } = await askJson("readyz", undefined, { signal: AbortSignal.timeout(healthMs) });
-    return { state: "ready", words: "Ready", adapters };
+    await ask("readyz", undefined, { signal: AbortSignal.timeout(healthMs) });
+    return { state: "ready", words: "Ready" };
   } catch (thrown) {
-    if (thrown instanceof Refusal) return { state: "not-ready", words: thrown.message, adapters: {} };
-    return { state: "gone", words: "Does not answer", adapters: {} };
+    if (thrown instanceof Refusal) return { state: "not-ready", words: thrown.message };
+    return { state: "gone", words: "Does not answer" };
   }
 }
 

@@ -65,9 +65,9 @@ function toElement(item, outputs) {
       return block("tool", `calls ${name}`, make("div", { class: "call" }, call, make("div", {}, ...answer)));
     }
     case "tool-output":
-      if (item.callId === "")
-        return block("tool", "deleted", make("p", { class: "quiet" }, "An item was deleted here."));
       return block("tool", `output of ${item.callId}`, ...toOutput(item));
+    case "reference":
+      return block("tool", "refers to", make("p", { class: "quiet" }, item.id));
     case "compaction":
       return fold("The conversation up to here, compacted", item.summary || "It cannot be read here.");
     case "other":

@@ -1,7 +1,7 @@
 /** The console: signs the reader in, shows the view that the address names, and watches whether the gateway is up. */
 /** @import { Health } from "./api.js" */
 /** @import { Door } from "./access.js" */
-import { findToken, leave } from "./access.js";
+import { enter, findToken, leave, takeToken } from "./access.js";
 import { Gone, readHealth, Refusal } from "./api.js";
 import { byId, make, say } from "./elements.js";
 import { openOverview } from "./overview.js";
@@ -109,6 +109,19 @@ function start() {
     void show();
   }
 
+  /** A token that a link brings is kept as one that was typed. */
+  async function arrive() {
+    const token = takeToken();
+    if (token === undefined) return show();
+    try {
+      await enter(token);
+      await show();
+    } catch (thrown) {
+      await show();
+      tell(thrown);
+    }
+  }
+
   /** @param {Health} health */
   async function accept(health) {
     paint(health);
@@ -125,7 +138,7 @@ function start() {
     }
   }
 
-  addEventListener("hashchange", show);
+  addEventListener("hashchange", arrive);
   byId("sign-out", HTMLElement).addEventListener("click", () => {
     leave();
     lasting.clear();
@@ -133,7 +146,7 @@ function start() {
     ending = new AbortController();
     void show();
   });
-  void show();
+  void arrive();
   void watch();
 }
 

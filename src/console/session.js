@@ -1,7 +1,7 @@
 /** One session as a conversation: its current thread, the others, and what can be done with it. */
 /** @import { Place } from "./main.js" */
 /** @import { Item, ToolOutput } from "../core/item.ts" */
-/** @import { Session as KeptSession, StoredTurn, Told } from "../core/store.ts" */
+/** @import { Status, Usage } from "../core/turn.ts" */
 import { ask, askJson } from "./api.js";
 import { fill, make, makeButton, part } from "./elements.js";
 import { toElements } from "./items.js";
@@ -9,9 +9,25 @@ import { pairOutputs, threadOf, tipsOf } from "./tree.js";
 import { toCount, toDate, toNumber } from "./words.js";
 
 /**
- * Times are text on the wire; when a turn ended is not needed here.
- * @typedef {Omit<StoredTurn, "createdAt" | "told"> & { createdAt: string, told?: Omit<Told, "endedAt"> }} Turn
- * @typedef {KeptSession & { createdAt: string, updatedAt: string, turns: readonly Turn[] }} Session
+ * A session as the gateway tells it; times are text.
+ * @typedef {object} Session
+ * @property {string} id
+ * @property {string} owner
+ * @property {string} createdAt
+ * @property {string} updatedAt
+ * @property {string} [tip] the turn that a new one continues
+ * @property {readonly Turn[]} turns each behind its parent
+ *
+ * @typedef {object} Turn
+ * @property {string} id
+ * @property {string} [parent] which may have been deleted
+ * @property {string} model empty, if none was asked
+ * @property {string} createdAt
+ * @property {Status} status
+ * @property {Usage} [usage]
+ * @property {readonly Item[]} input
+ * @property {readonly Item[]} output
+ * @property {{ readonly history?: string, readonly failure?: { readonly message: string } }} told
  */
 
 /** How many turns are shown at first, and then added at a time. */
@@ -96,6 +112,7 @@ function showThread(root, thread, most) {
   part(root, "talk", HTMLElement).replaceChildren(...shown.map((turn) => toEntry(turn, outputs, beside)));
   const rest = thread.length - shown.length;
   const words = `Show ${toCount(Math.min(rest, shownTurns), "earlier turn")} of ${toNumber(rest)}`;
+  const isTorn = rest === 0 && thread[0]?.parent !== undefined;
   const more = makeButton(words, () => {
     const below = document.documentElement.scrollHeight - scrollY;
     showThread(root, thread, most + shownTurns);
@@ -104,7 +121,10 @@ function showThread(root, thread, most) {
     const next = part(root, "earlier", HTMLElement).querySelector("button") ?? part(root, "id", HTMLElement);
     next.focus({ preventScroll: true });
   });
-  part(root, "earlier", HTMLElement).replaceChildren(...(rest === 0 ? [] : [more]));
+  part(root, "earlier", HTMLElement).replaceChildren(
+    ...(rest === 0 ? [] : [more]),
+    ...(isTorn ? ["A turn before this was deleted."] : []),
+  );
 }
 
 /**
@@ -113,31 +133,28 @@ function showThread(root, thread, most) {
  * @param {ReadonlySet<Item>} beside
  */
 function toEntry(turn, outputs, beside) {
-  const { input, output, told, gap } = turn;
-  const missing = gap === true ? [make("p", { class: "quiet" }, "Something before this was deleted.")] : [];
-  const failure = told?.failure === undefined ? [] : [make("p", { class: "notice bad" }, told.failure.message)];
+  const { input, output, told } = turn;
+  const failure = told.failure === undefined ? [] : [make("p", { class: "notice bad" }, told.failure.message)];
   const said = toElements([...input, ...output], outputs, beside);
-  return make("li", {}, ...missing, ...said, ...failure, toFoot(turn));
+  return make("li", {}, ...said, ...failure, toFoot(turn));
 }
 
 /** @param {Turn} turn */
 function toFoot({ status, model, usage, createdAt, told }) {
   const words = [
     statusWords[status],
-    ...(status === "shown" ? [] : [model]),
+    model,
     ...(usage === undefined ? [] : [`${toNumber(usage.inputTokens)} → ${toCount(usage.outputTokens, "token")}`]),
-    ...(told?.history === undefined ? [] : [`history ${told.history}`]),
+    ...(told.history === undefined ? [] : [`history ${told.history}`]),
   ];
   const time = make("time", { datetime: createdAt }, toDate(createdAt));
   return make("p", { class: "foot" }, make("span", {}, `${words.filter(Boolean).join(" · ")} · `, time));
 }
 
-/** @type {Readonly<Record<Turn["status"], string>>} */
+/** @type {Readonly<Record<Status, string>>} */
 const statusWords = {
   completed: "",
   incomplete: "cut short",
-  shown: "sent by the caller as history",
-  running: "still running",
   failed: "failed",
   cancelled: "cancelled",
 };

@@ -1,4 +1,4 @@
-/** Asks for a token, and says which one is needed if the reader already has another. */
+/** Asks for a token, and says that another is needed if the reader has one already. */
 /** @import { Door } from "./access.js" */
 import { enter } from "./access.js";
 import { fill, part, say, toWords } from "./elements.js";
@@ -10,7 +10,7 @@ import { fill, part, say, toWords } from "./elements.js";
  */
 export function showSignIn(root, door, done) {
   fill(root, "sign-in");
-  const { title, words } = door === undefined ? first : others[door];
+  const { title, words } = door === undefined ? first : more;
   part(root, "title", HTMLElement).textContent = title;
   part(root, "words", HTMLElement).replaceChildren(...toWords(words));
   const token = part(root, "token", HTMLInputElement);
@@ -26,7 +26,7 @@ export function showSignIn(root, door, done) {
       if (door === undefined ? opened.length > 0 : opened.includes(door)) return done(opened);
       say(
         refusal,
-        `This token is valid, but it opens ${opened.length === 0 ? "nothing that the console shows" : otherWords[opened[0] ?? "operator"]}.`,
+        `This token is valid, but it opens ${opened.length === 0 ? "nothing that the console shows" : "only the endpoints"}.`,
       );
     } catch (thrown) {
       say(refusal, thrown instanceof Error ? thrown.message : String(thrown));
@@ -39,20 +39,11 @@ export function showSignIn(root, door, done) {
 const first = {
   title: "Portico",
   words:
-    "Sign in with the general token: `gateway.auth.token` in the configuration or, without a config file, the one shown at the first start and stored in `.portico/token`.",
+    "Sign in with the general token: `gateway.auth.token` in the configuration or, without a config file, the one in `.portico/operator-token`, which the link of the first start carries. A client's token opens conversations only.",
 };
 
-const others = {
-  operator: {
-    title: "Another token is needed",
-    words:
-      "The token you signed in with opens only the endpoints. The overview and the sessions need the general token: `gateway.auth.token` in the configuration.",
-  },
-  endpoints: {
-    title: "Another token is needed",
-    words:
-      "The general token does not open this gateway's endpoints, because they have their own token: `gateway.http.auth_token`, or one of `gateway.http.tokens`. A conversation needs that one.",
-  },
+const more = {
+  title: "Another token is needed",
+  words:
+    "The token you signed in with opens only the endpoints. The overview and the sessions need the general token: `gateway.auth.token` in the configuration or, without a config file, the one in `.portico/operator-token`.",
 };
-
-const otherWords = { operator: "only the operator routes", endpoints: "only the endpoints" };

@@ -113,7 +113,7 @@ async function accept({ body }, dialect, answer) {
  * @param {boolean} isStopped
  */
 function explain(thrown, isStopped) {
-  if (isStopped) return "Stopped. The gateway stores nothing of this turn.";
+  if (isStopped) return "Stopped. The conversation goes on without this turn.";
   if (thrown instanceof Refusal) return `${thrown.message} (${thrown.status} ${thrown.code})`;
   return "The answer broke off: the gateway does not answer.";
 }

@@ -11,17 +11,20 @@ export function fitTo(adapter: Adapter): Adapter {
   const speaks: Speaks = (dialect) => adapter.speaks.includes(dialect);
   return {
     ...adapter,
-    async open(turn, signal, tell) {
+    open(turn, signal, tell) {
       refuseDemands(turn.settings, speaks, tell);
-      if (isPlain(turn)) return adapter.open(turn, signal, tell);
-      const tools = toolsOf(turn, speaks);
-      const names = speaks("responses") ? undefined : createNames(tools);
-      const items = fitItems(turn.items, speaks, names, tell);
-      const settings = fitSettings(turn, toOffers(tools, turn.settings.allowedTools, speaks, names), speaks, tell);
-      const reply = await adapter.open({ ...turn, items, settings }, signal, tell);
-      return names === undefined ? reply : restored(reply, names);
+      return isPlain(turn) ? adapter.open(turn, signal, tell) : openFitting(turn, signal, tell);
     },
   };
+
+  async function openFitting(turn: Turn, signal: AbortSignal, tell: Tell): Promise<Reply> {
+    const tools = toolsOf(turn, speaks);
+    const names = speaks("responses") ? undefined : createNames(tools);
+    const items = fitItems(turn.items, speaks, names, tell);
+    const settings = fitSettings(turn, toOffers(tools, turn.settings.allowedTools, speaks, names), speaks, tell);
+    const reply = await adapter.open({ ...turn, items, settings }, signal, tell);
+    return names === undefined ? reply : restored(reply, names);
+  }
 }
 
 function restored(reply: Reply, names: Names): Reply {
@@ -31,7 +34,7 @@ function restored(reply: Reply, names: Names): Reply {
       const batch = await reply.next();
       return batch && names.restore(batch);
     },
-    close: () => reply.close?.(),
+    close: (answer) => reply.close?.(answer),
   };
 }
 

@@ -1,7 +1,7 @@
 /** Who answers: `open` resolves with the first words or throws; then one batch of deltas per network read. */
 import type { Delta } from "./event.ts";
 import type { Dialect } from "./settings.ts";
-import type { Remark, Turn } from "./turn.ts";
+import type { Answer, Remark, Turn } from "./turn.ts";
 
 export type { Remark } from "./turn.ts";
 
@@ -19,8 +19,8 @@ export interface Reply {
   readonly first: readonly Delta[];
   /** The next batch; undefined: the answer is complete. The next is read only when this one is taken. */
   next(): Promise<readonly Delta[] | undefined>;
-  /** Called by whoever stops reading before the end. */
-  close?(): void;
+  /** Its reader is through with it, at its end or before: this came of it. */
+  close?(answer: Answer): void;
 }
 
 export type Tell = (remark: Remark) => void;

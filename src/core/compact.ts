@@ -7,7 +7,7 @@ import type { Finish } from "./turn.ts";
 import type { Settings } from "./settings.ts";
 
 /** The conversation and what is asked about it; tools and settings among the items would come back with them. */
-export function toSummaryItems(items: readonly Item[], itemsParam: string): Item[] {
+export function toSummaryItems(items: readonly Item[], itemsParam: string): readonly Item[] {
   const said = items.filter(
     (item) => item.type !== "other" || (item.tools === undefined && item.updates === undefined),
   );
@@ -50,7 +50,7 @@ export function toSummaryReply(reply: Reply): Reply {
         throw unusable("The model's summary of the conversation was cut off.");
       return [{ type: "compaction", summary }];
     },
-    close: () => reply.close?.(),
+    close: (answer) => reply.close?.(answer),
   };
 }
 

@@ -17,10 +17,16 @@ export interface Shown {
   readonly isNamed: boolean;
 }
 
-export function toContext(asked: Shown, history: History, place: Place, found: Found, path: readonly Step[]): Item[] {
+export function toContext(
+  asked: Shown,
+  history: History,
+  place: Place,
+  found: Found,
+  path: readonly Step[],
+): readonly Item[] {
   const { items, isNamed } = asked;
-  const rules = { ...asked, path };
   if (!place.remembers) return pair(withReasoning(withCalls(items, history, found, []), history, found), asked);
+  const rules = { ...asked, path };
   const told = toTalk(path);
   const fresh = withCalls(place.from === 0 ? items : items.slice(place.from), history, found, told);
   if (isNamed) return pair(withoutOldReasoning([...told, ...fresh]), rules);

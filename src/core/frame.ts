@@ -21,191 +21,198 @@ interface Waiting {
   readonly more: Delta[];
 }
 
-export function createFrame(key: string): Frame {
-  const items: Item[] = [];
-  const callIds = new Set<string>();
-  let open: Draft | undefined;
-  /** The adapter's number of the open call. */
-  let openCall = -1;
-  const waiting: Waiting[] = [];
-  let usage: Usage | undefined;
-  let notes: Notes = {};
-  let finish: Finish = "stop";
-  let extra: Extra | undefined;
-  let late: Extra | undefined;
-  let events: Event[] = [];
+export const createFrame = (key: string): Frame => new TurnFrame(key);
 
-  function begin(item: Item): Draft {
-    close(true);
-    open = createDraft(item, items.length);
-    events.push({ type: "item-start", index: items.length, item: open.item });
-    return open;
+class TurnFrame implements Frame {
+  readonly #key: string;
+  readonly #items: Item[] = [];
+  readonly #callIds = new Set<string>();
+  #open: Draft | undefined;
+  /** The adapter's number of the open call. */
+  #openCall = -1;
+  #waiting: Waiting[] = [];
+  #usage: Usage | undefined;
+  #notes: Notes = {};
+  #finish: Finish = "stop";
+  #extra: Extra | undefined;
+  #late: Extra | undefined;
+  #events: Event[] = [];
+
+  constructor(key: string) {
+    this.#key = key;
   }
 
-  function close(whole: boolean): void {
+  accept(deltas: readonly Delta[], told: Event[]): void {
+    this.#events = told;
+    for (const delta of deltas) this.#take(delta);
+  }
+
+  end(failure: GatewayError | undefined, endedAt: number, told: Event[]): Answer {
+    this.#events = told;
+    const items = this.#items;
+    const isCut = this.#finish === "length" || this.#finish === "content-filter" || this.#finish === "interrupted";
+    const isWhole = failure === undefined && !isCut;
+    // Otherwise the call before them is half a call.
+    if (isWhole) this.#tellWaiting(true);
+    const done = items.length;
+    this.#close(isWhole);
+    const isBrokenOff = !isWhole && items.length > done;
+    if (this.#late !== undefined && isWhole) {
+      this.#openReasoning();
+      this.#add({ type: "reasoning-extra", extra: this.#late });
+      this.#close(true);
+    }
+    if (!isCut) this.#finish = items.some((item) => item.type === "tool-call") ? "tool-calls" : "stop";
+    return {
+      status: toStatus(failure, isCut),
+      finish: this.#finish,
+      items,
+      extra: this.#extra,
+      usage: this.#usage,
+      error: failure,
+      notes: this.#notes,
+      endedAt,
+      ...(isBrokenOff && { isBrokenOff }),
+    };
+  }
+
+  #take(delta: Delta): void {
+    switch (delta.type) {
+      case "text":
+      case "refusal":
+        // A message is announced only when there is text.
+        if (delta.text === "") return;
+        this.#tellWaiting(true);
+        this.#openMessage(delta.extra);
+        return this.#add(delta);
+      case "annotation":
+        return this.#add(delta);
+      case "message-end":
+        if (this.#open?.item.type !== "message") return;
+        this.#add(delta);
+        return this.#close(true);
+      case "reasoning":
+        if (delta.text === "") return;
+        this.#tellWaiting(true);
+        this.#openReasoning();
+        return this.#add(delta);
+      case "reasoning-seal":
+        this.#openReasoning();
+        this.#add(delta);
+        return this.#close(true);
+      case "reasoning-extra":
+        return this.#sign(delta);
+      case "message-extra":
+        this.#extra = gather(this.#extra, delta.extra);
+        return;
+      case "tool-call":
+        if (this.#openCall === -1 || this.#open === undefined) return this.#startCall(delta);
+        this.#waiting.push({ start: delta, more: [] });
+        return this.#tellWaiting(false);
+      case "tool-extra":
+      case "tool-arguments":
+        if (delta.index === this.#openCall) return this.#add(delta);
+        this.#waiting.findLast(({ start }) => start.index === delta.index)?.more.push(delta);
+        return;
+      case "compaction":
+        this.#tellWaiting(true);
+        this.#begin({ type: "compaction", id: this.#idOf("cmp"), summary: delta.summary });
+        return this.#close(true);
+      case "other": {
+        const { extra, exchange } = delta;
+        this.#tellWaiting(true);
+        this.#begin({ type: "other", id: this.#idOf("item"), extra, ...(exchange && { exchange }) });
+        return this.#close(true);
+      }
+      case "usage":
+        this.#usage = delta.usage;
+        return;
+      case "notes": {
+        const extra = delta.notes.extra && gather(this.#notes.extra, delta.notes.extra);
+        this.#notes = { ...this.#notes, ...delta.notes, ...(extra && { extra }) };
+        return;
+      }
+      case "finish":
+        this.#finish = delta.reason;
+    }
+  }
+
+  #begin(item: Item): void {
+    this.#close(true);
+    this.#open = createDraft(item, this.#items.length);
+    this.#events.push({ type: "item-start", index: this.#items.length, item: this.#open.item });
+  }
+
+  #close(whole: boolean): void {
+    const open = this.#open;
     if (open === undefined) return;
     const filling = whole ? open.fill?.() : undefined;
-    if (filling !== undefined) events.push(filling);
+    if (filling !== undefined) this.#events.push(filling);
     const item = open.end(whole);
-    events.push({ type: "item-end", index: items.length, item, whole });
+    this.#events.push({ type: "item-end", index: this.#items.length, item, whole });
     // Half a call is of no use to anybody, and nobody could answer it.
-    if (whole || finish !== "interrupted" || item.type !== "tool-call") items.push(item);
-    open = undefined;
-    openCall = -1;
+    if (whole || this.#finish !== "interrupted" || item.type !== "tool-call") this.#items.push(item);
+    this.#open = undefined;
+    this.#openCall = -1;
   }
 
-  function add(delta: Delta): void {
-    const event = open?.add(delta);
-    if (event !== undefined) events.push(event);
+  #add(delta: Delta): void {
+    const event = this.#open?.add(delta);
+    if (event !== undefined) this.#events.push(event);
   }
 
-  const idOf = (prefix: string): string => `${prefix}_${key}_${items.length + (open === undefined ? 0 : 1)}`;
+  /** Of the item that begins now. */
+  #idOf(prefix: string): string {
+    return `${prefix}_${this.#key}_${this.#items.length + (this.#open === undefined ? 0 : 1)}`;
+  }
 
-  const openMessage = (added: Extra | undefined): Draft =>
-    open?.item.type === "message"
-      ? open
-      : begin({ type: "message", id: idOf("msg"), role: "assistant", content: [], ...(added && { extra: added }) });
+  #openMessage(extra: Extra | undefined): void {
+    if (this.#open?.item.type === "message") return;
+    const id = this.#idOf("msg");
+    this.#begin({ type: "message", id, role: "assistant", content: [], ...(extra && { extra }) });
+  }
 
-  const openReasoning = (): Draft =>
-    open?.item.type === "reasoning" ? open : begin({ type: "reasoning", id: idOf("rs"), summary: [], text: "" });
+  #openReasoning(): void {
+    if (this.#open?.item.type === "reasoning") return;
+    this.#begin({ type: "reasoning", id: this.#idOf("rs"), summary: [], text: "" });
+  }
 
-  function startCall({ index, callId = "", name, kind = "function", group, extra }: CallStart): void {
-    const id = idOf(kind === "custom" ? "ctc" : "fc");
+  #startCall({ index, callId = "", name, kind = "function", group, extra }: CallStart): void {
+    const id = this.#idOf(kind === "custom" ? "ctc" : "fc");
     // Some servers repeat an id within an answer, or give none.
-    const unique = callId === "" || callIds.has(callId) ? `call_${key}_${callIds.size}` : callId;
-    callIds.add(unique);
-    begin({
+    const isTaken = callId === "" || this.#callIds.has(callId);
+    const unique = isTaken ? `call_${this.#key}_${this.#callIds.size}` : callId;
+    this.#callIds.add(unique);
+    const inGroup = group === undefined ? undefined : { group };
+    this.#begin({
       type: "tool-call",
       id,
       kind,
       callId: unique,
       name,
       arguments: "",
-      ...(group !== undefined && { group }),
-      ...(extra !== undefined && { extra }),
+      ...inGroup,
+      ...(extra && { extra }),
     });
-    openCall = index;
+    this.#openCall = index;
   }
 
   /** Calls that waited are told as soon as the one before them is complete, and all of them before anything else. */
-  function tellWaiting(all: boolean): void {
-    for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
-      if (!all && open?.isComplete() === false) return;
-      waiting.shift();
-      startCall(next.start);
-      for (const delta of next.more) add(delta);
-    }
-  }
-
-  function accept(delta: Delta): void {
-    switch (delta.type) {
-      case "text":
-      case "refusal":
-        // A message is announced only when there is text.
-        if (delta.text === "") return;
-        tellWaiting(true);
-        openMessage(delta.extra);
-        return add(delta);
-      case "annotation":
-        return add(delta);
-      case "message-end":
-        if (open?.item.type !== "message") return;
-        add(delta);
-        return close(true);
-      case "reasoning":
-        if (delta.text === "") return;
-        tellWaiting(true);
-        openReasoning();
-        return add(delta);
-      case "reasoning-seal":
-        openReasoning();
-        add(delta);
-        return close(true);
-      case "reasoning-extra":
-        return signReasoning(delta);
-      case "message-extra":
-        extra = gather(extra, delta.extra);
-        return;
-      case "tool-call":
-        if (openCall === -1 || open === undefined) return startCall(delta);
-        waiting.push({ start: delta, more: [] });
-        return tellWaiting(false);
-      case "tool-extra":
-      case "tool-arguments": {
-        if (delta.index === openCall) return add(delta);
-        waiting.findLast(({ start }) => start.index === delta.index)?.more.push(delta);
-        return;
-      }
-      case "compaction":
-      case "other":
-        tellWaiting(true);
-        begin(
-          delta.type === "other"
-            ? {
-                type: "other",
-                id: idOf("item"),
-                extra: delta.extra,
-                ...(delta.exchange && { exchange: delta.exchange }),
-              }
-            : { type: "compaction", id: idOf("cmp"), summary: delta.summary },
-        );
-        return close(true);
-      case "usage":
-        usage = delta.usage;
-        return;
-      case "notes":
-        notes = {
-          ...notes,
-          ...delta.notes,
-          ...(delta.notes.extra && { extra: gather(notes.extra, delta.notes.extra) }),
-        };
-        return;
-      case "finish":
-        finish = delta.reason;
+  #tellWaiting(all: boolean): void {
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      if (!all && this.#open?.isComplete() === false) return;
+      this.#waiting.shift();
+      this.#startCall(next.start);
+      for (const delta of next.more) this.#add(delta);
     }
   }
 
   /** A signature may come behind what it signs, which has been told: it is then an item of its own, at the end. */
-  function signReasoning(delta: Extract<Delta, { type: "reasoning-extra" }>): void {
-    if (open === undefined && items.length === 0) openReasoning();
-    if (open?.item.type === "reasoning") return add(delta);
-    late = gather(late, delta.extra);
+  #sign(delta: Extract<Delta, { type: "reasoning-extra" }>): void {
+    if (this.#open === undefined && this.#items.length === 0) this.#openReasoning();
+    if (this.#open?.item.type === "reasoning") return this.#add(delta);
+    this.#late = gather(this.#late, delta.extra);
   }
-
-  return {
-    accept(deltas, told) {
-      events = told;
-      for (const delta of deltas) accept(delta);
-    },
-    end(failure, endedAt, told) {
-      events = told;
-      const isCut = finish === "length" || finish === "content-filter" || finish === "interrupted";
-      const isWhole = failure === undefined && !isCut;
-      // Otherwise the call before them is half a call.
-      if (isWhole) tellWaiting(true);
-      const done = items.length;
-      close(isWhole);
-      const isBrokenOff = !isWhole && items.length > done;
-      if (late !== undefined && isWhole) {
-        openReasoning();
-        add({ type: "reasoning-extra", extra: late });
-        close(true);
-      }
-      if (!isCut) finish = items.some((item) => item.type === "tool-call") ? "tool-calls" : "stop";
-      const status = toStatus(failure, isCut);
-      return {
-        status,
-        finish,
-        items,
-        extra,
-        usage,
-        error: failure,
-        notes,
-        endedAt,
-        ...(isBrokenOff && { isBrokenOff }),
-      };
-    },
-  };
 }
 
 function toStatus(failure: GatewayError | undefined, isCut: boolean): Status {

@@ -4,6 +4,7 @@ import { GatewayError, toGatewayError } from "./errors.ts";
 import { createLines } from "./lines.ts";
 import { type Live, startLive } from "./live.ts";
 import { retell } from "./retell.ts";
+import type { Node } from "./place.ts";
 import type { Conversations, Records, Store, StoredTurn } from "./store.ts";
 import type { Counting } from "./route/lane.ts";
 import type { Answer, Ask } from "./turn.ts";
@@ -73,6 +74,8 @@ export interface Gateway extends Additions {
   readonly running: number;
   /** Turns that stand in line. */
   readonly waiting: number;
+  /** What the turns that run continue. */
+  readonly continued: Iterable<Node>;
   /** Interrupts what still runs. */
   close(): Promise<void>;
 }
@@ -90,7 +93,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
   const { store, now, newKey } = ports;
   const lines = createLines();
   const way = createWay(ports, lines);
-  const live = new Map<string, Live & { readonly echo: () => string | undefined }>();
+  const live = new Map<string, Live>();
   const named = new Map<string, Named>();
 
   return {
@@ -119,7 +122,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
       const running = find(owner, key);
       if (running?.heading !== undefined && running.isBackground) {
         running.look();
-        return { heading: running.heading, status: running.isWaiting ? "queued" : "in_progress", echo: running.echo() };
+        return { heading: running.heading, status: running.isWaiting ? "queued" : "in_progress", echo: running.echo };
       }
       const stored = await store.turn(owner, key);
       return stored && toRecalled(stored);
@@ -166,6 +169,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
     get waiting() {
       return lines.waiting;
     },
+    continued: way.continued,
     async close() {
       const message = "The gateway was stopped while this turn ran. Send the request again.";
       for (const turn of live.values()) turn.stop(new GatewayError("interrupted", message));
@@ -204,24 +208,25 @@ export function createGateway(ports: GatewayPorts): Gateway {
     if (live.size >= ports.maxBackground()) throw tooMany(ports.maxBackground());
     const release = caller.hold?.();
     const key = newKey();
-    let told = "new";
-    let contextItems = 0;
-    let echo: string | undefined;
     const turn = startLive({
       key,
       owner,
       isBackground,
       now,
-      async announce(heading, given) {
-        ({ told, contextItems } = heading);
-        echo = given;
-        const { createdAt, model, session } = heading;
+      async announce({ createdAt, model, session }, echo) {
         if (isBackground) await store.begin({ key, owner, session, createdAt, model, echo });
       },
-      record: (deltas) => ({ isBackground, idempotency, isUnnamed: ask.keep === "no", deltas, told, contextItems }),
+      record: (deltas, heading) => ({
+        isBackground,
+        idempotency,
+        isUnnamed: ask.keep === "no",
+        deltas,
+        told: heading?.told ?? "new",
+        contextItems: heading?.contextItems ?? 0,
+      }),
       run: (listener, signal, recorder) => way.run(ask, { ...caller, signal }, key, listener, recorder),
     });
-    live.set(key, Object.assign(turn, { echo: () => echo }));
+    live.set(key, turn);
     void forgetWhenOver();
     return turn;
 
@@ -248,7 +253,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
     listener?.enter?.(turn.key);
     if (!("follow" in turn)) return tellAgain(turn, listener ?? nobody, isRepeated);
     if (ask.background !== true || listener !== undefined) return turn.follow(listener ?? nobody, signal, isRepeated);
-    return { heading: await turn.placed, status: "queued", echo: live.get(turn.key)?.echo(), isRepeated };
+    return { heading: await turn.placed(), status: "queued", echo: turn.echo, isRepeated };
   }
 }
 

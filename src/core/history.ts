@@ -14,10 +14,8 @@ export interface Shown {
 }
 
 export interface History {
-  /** Deepest first. Without any the request has only new items. */
-  readonly shown: readonly Shown[];
-  /** The question before a last word of the model that nobody answered: a prefill, unless it was asked here before. */
-  readonly prefilled: (() => string) | undefined;
+  /** It shows a word of the model that somebody answered. Without any the request has only new items. */
+  readonly isShown: boolean;
   /** The first item behind the model's last answered word. */
   readonly fresh: number;
   /** The outputs among the fresh items; the last one decides whose call is answered. */
@@ -26,39 +24,62 @@ export interface History {
   readonly running: readonly ToolOutput[];
   /** Outputs, anywhere, whose call the request does not show. */
   readonly orphans: ReadonlySet<Item>;
-  /** A person speaks behind this item. */
-  speaksBehind(index: number): boolean;
+  /** The last words of a person; -1: there are none. */
+  readonly lastWords: number;
+  /** The talk in digests, made when it is first asked for: where no session is there is nothing to compare. */
+  talk(): Talk;
+}
+
+export interface Talk {
+  /** Deepest first. */
+  readonly shown: readonly Shown[];
+  /** The question before a last word of the model that nobody answered: a prefill, unless it was asked here before. */
+  readonly prefilled: (() => string) | undefined;
 }
 
 export function readHistory(items: readonly Item[], hash: Hash): History {
-  const shown: Shown[] = [];
   const calls = new Set<string>();
-  const orphans = new Set<ToolOutput>();
-  const chain = createChain("", hash);
+  let orphans = nothing;
   let lastWords = -1;
-  const answered: (readonly [index: number, output: ToolOutput])[] = [];
-  for (const [index, item] of items.entries()) {
+  let lastSide: Side = "caller";
+  let fresh = 0;
+  const places: number[] = [];
+  for (let index = 0; index < items.length; index++) {
+    const item = items[index] as Item;
     if (item.type === "tool-call") calls.add(item.callId);
     else if (item.type === "tool-output") {
-      answered.push([index, item]);
-      if (!calls.has(item.callId)) orphans.add(item);
-    }
-    const ended = chain.add(item);
-    if (ended !== undefined) shown.push({ ...ended, behind: index });
-    if (item.type === "message" && item.role === "user") lastWords = index;
+      places.push(index);
+      if (!calls.has(item.callId)) (orphans = orphans === nothing ? new Set() : orphans).add(item);
+    } else if (item.type === "message" && item.role === "user") lastWords = index;
+    const side: Side = sideOf(item) ?? lastSide;
+    if (side === "caller" && lastSide === "model") fresh = index;
+    lastSide = side;
   }
-  shown.reverse();
-  const fresh = shown[0]?.behind ?? 0;
-  const outputsFrom = (from: number) => answered.flatMap(([index, output]) => (index >= from ? [output] : []));
+  const outputsFrom = (from: number): readonly ToolOutput[] =>
+    places.length === 0 ? none : places.filter((index) => index >= from).map((index) => items[index] as ToolOutput);
+  let talk: Talk | undefined;
   return {
-    shown,
-    prefilled: chain.asked(),
+    isShown: fresh > 0,
     fresh,
     outputs: outputsFrom(fresh),
     running: outputsFrom(lastWords),
     orphans,
-    speaksBehind: (index) => lastWords >= index,
+    lastWords,
+    talk: () => (talk ??= readTalk(items, hash)),
   };
+}
+
+const none: readonly ToolOutput[] = [];
+const nothing: Set<Item> = new Set();
+
+function readTalk(items: readonly Item[], hash: Hash): Talk {
+  const chain = createChain("", hash);
+  const shown: Shown[] = [];
+  for (let index = 0; index < items.length; index++) {
+    const ended = chain.add(items[index] as Item);
+    if (ended !== undefined) shown.push({ ...ended, behind: index });
+  }
+  return { shown: shown.reverse(), prefilled: chain.asked() };
 }
 
 /** The two marks of a turn: all that was said up to its question, and up to the end of its answer. */
@@ -149,9 +170,8 @@ function wordsOf(item: Item): string {
   }
 }
 
-/** The kind of line end and blanks at the ends of lines do not count. Looking for them by one expression costs 40 times as much. */
+/** The kind of line end and blanks at the ends of a text do not count. */
 function bare(text: string): string {
   const trimmed = text.trim();
-  const isLoose = trimmed.includes("\r") || trimmed.includes(" \n") || trimmed.includes("\t\n");
-  return isLoose ? trimmed.replace(/[ \t]*\r?\n/g, "\n") : trimmed;
+  return trimmed.includes("\r") ? trimmed.replaceAll("\r\n", "\n") : trimmed;
 }

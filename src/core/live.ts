@@ -1,7 +1,6 @@
-/** A turn that outlives its caller: what the model says is kept as deltas, and every reader frames the same events of them. */
+/** A turn that outlives its caller: what the model says is kept as deltas, and whoever follows it hears it from its beginning. */
 import { callerLeft, type GatewayError } from "./errors.ts";
 import type { Delta, Event } from "./event.ts";
-import { createFrame } from "./frame.ts";
 import type { Heading, Listener, Recorder, Said } from "./way.ts";
 
 export interface Live {
@@ -10,11 +9,12 @@ export interface Live {
   readonly isBackground: boolean;
   /** Undefined until it has its place. */
   readonly heading: Heading | undefined;
+  readonly echo: string | undefined;
   readonly isWaiting: boolean;
   /** When somebody last listened to it. */
   readonly heardAt: number;
-  /** Resolves when it has its place; rejects with what kept it from one. */
-  readonly placed: Promise<Heading>;
+  /** Resolves when it has its place. Throws what kept it from one. */
+  placed(): Promise<Heading>;
   /** Resolves when it is over, however it went. */
   readonly ended: Promise<Ended>;
   /** Somebody asks how it is. */
@@ -39,19 +39,19 @@ interface LiveParts {
   readonly now: () => number;
   /** Called when it has its place, before anybody is told. */
   readonly announce: (heading: Heading, echo: string | undefined) => Promise<void>;
-  readonly record: (deltas: readonly Delta[]) => ReturnType<Recorder["record"]>;
+  readonly record: (deltas: readonly Delta[], heading: Heading | undefined) => ReturnType<Recorder["record"]>;
   readonly run: (listener: Listener, signal: AbortSignal, recorder: Recorder) => Promise<Said>;
 }
 
 export function startLive({ key, owner, isBackground, now, announce, record, run }: LiveParts): Live {
-  const batches: (readonly Delta[])[] = [];
+  const deltas: Delta[] = [];
+  const events: Event[] = isBackground ? [{ type: "turn-queued" }] : [];
   const control = new AbortController();
-  const placed = Promise.withResolvers<Heading>();
-  const begun = Promise.withResolvers<void>();
-  for (const { promise } of [placed, begun]) promise.catch(() => {});
   let heading: Heading | undefined;
+  let echo: string | undefined;
   let isWaiting = false;
   let hasBegun = false;
+  let isOver = false;
   let said: Said | undefined;
   let failure: unknown;
   let followers = 0;
@@ -66,28 +66,37 @@ export function startLive({ key, owner, isBackground, now, announce, record, run
     for (const resume of woken) resume();
   }
 
+  /** Resolves when something is so, or nothing more will come. */
+  async function until(isSo: () => boolean, reader?: AbortSignal): Promise<void> {
+    while (!isSo() && !isOver) {
+      if (reader?.aborted === true) throw callerLeft();
+      await new Promise<void>((resume) => sleepers.push(resume));
+    }
+  }
+
   const recorder: Recorder = {
-    async place(given, waits, { echo }) {
-      await announce(given, echo);
+    async place(given, waits, ask) {
+      await announce(given, ask.echo);
       heading = given;
+      echo = ask.echo;
       isWaiting = waits;
-      placed.resolve(given);
-    },
-    take(deltas) {
-      batches.push(deltas);
       wake();
     },
-    record: () => record(batches.flat()),
+    take: (batch) => void deltas.push(...batch),
+    record: () => record(deltas, heading),
   };
   const writer: Listener = {
     begin(given) {
       heading = given;
       isWaiting = false;
       hasBegun = true;
-      begun.resolve();
       wake();
     },
-    tell: () => undefined,
+    tell(told) {
+      events.push(...told);
+      wake();
+      return undefined;
+    },
   };
 
   async function live(): Promise<Ended> {
@@ -95,13 +104,22 @@ export function startLive({ key, owner, isBackground, now, announce, record, run
       said = await run(writer, control.signal, recorder);
     } catch (thrown) {
       failure = thrown;
-      placed.reject(thrown);
-      begun.reject(thrown);
     }
+    isOver = true;
     wake();
     return { heading, answer: said?.answer, failure, isAttended: attending > 0 };
   }
-  const ended = live();
+
+  async function tellAll(listener: Listener, signal: AbortSignal): Promise<void> {
+    for (let at = 0; ;) {
+      const news = events.slice(at);
+      at = events.length;
+      if (news.length > 0) await listener.tell(news);
+      if (at < events.length) continue;
+      if (isOver) return;
+      await until(() => at < events.length, signal);
+    }
+  }
 
   return {
     key,
@@ -109,6 +127,9 @@ export function startLive({ key, owner, isBackground, now, announce, record, run
     isBackground,
     get heading() {
       return heading;
+    },
+    get echo() {
+      return echo;
     },
     get isWaiting() {
       return isWaiting;
@@ -119,25 +140,27 @@ export function startLive({ key, owner, isBackground, now, announce, record, run
     look() {
       heardAt = now();
     },
-    placed: placed.promise,
-    ended,
+    async placed() {
+      await until(() => heading !== undefined);
+      if (heading === undefined) throw failure;
+      return heading;
+    },
+    ended: live(),
     async follow(listener, signal, isRepeated) {
       followers += 1;
       if (!isRepeated) attending += 1;
-      const left = new Promise<never>((_, reject) => {
-        signal.addEventListener("abort", () => reject(callerLeft()), { once: true });
-      });
-      left.catch(() => {});
-      const news = (): Promise<void> => Promise.race([new Promise<void>((resume) => sleepers.push(resume)), left]);
-      placed.promise.then(listener.place, () => {});
+      signal.addEventListener("abort", wake);
       try {
-        await Promise.race([isBackground ? placed.promise : begun.promise, left]);
-        if (heading === undefined) throw failure;
+        await until(() => heading !== undefined, signal);
+        if (heading !== undefined) listener.place?.(heading);
+        await until(() => isBackground || hasBegun, signal);
+        if (heading === undefined || (failure !== undefined && !hasBegun)) throw failure;
         listener.begin(heading, isRepeated);
-        await tellAll(listener, news);
+        await tellAll(listener, signal);
         if (said === undefined) throw failure;
         return { heading, answer: said.answer, isRepeated };
       } finally {
+        signal.removeEventListener("abort", wake);
         followers -= 1;
         if (!isRepeated) attending -= 1;
         heardAt = now();
@@ -145,33 +168,4 @@ export function startLive({ key, owner, isBackground, now, announce, record, run
     },
     stop: (reason) => control.abort(reason),
   };
-
-  async function tellAll(listener: Listener, news: () => Promise<void>): Promise<void> {
-    const frame = createFrame(key);
-    let events: Event[] = isBackground ? [{ type: "turn-queued" }] : [{ type: "turn-start" }];
-    let hasStarted = !isBackground;
-    let at = 0;
-    const tell = async (): Promise<void> => {
-      const told = events;
-      events = [];
-      if (told.length > 0) await listener.tell(told);
-    };
-    for (;;) {
-      if (!hasStarted && (hasBegun || said !== undefined)) {
-        events.push({ type: "turn-start" });
-        hasStarted = true;
-      }
-      for (const batch of batches.slice(at)) frame.accept(batch, events);
-      at = batches.length;
-      await tell();
-      if (at < batches.length) continue;
-      if (said !== undefined || failure !== undefined) break;
-      await news();
-    }
-    if (said === undefined) return;
-    const { answer } = said;
-    frame.end(answer.error, answer.endedAt, events);
-    events.push({ type: "turn-end", answer });
-    await tell();
-  }
 }

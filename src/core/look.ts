@@ -1,10 +1,9 @@
 /** What a request is about: what it shows, what the store knows of it, where it hangs, and what the model sees then. */
-import { type Step, toContext } from "./context.ts";
+import { toContext } from "./context.ts";
 import { GatewayError } from "./errors.ts";
 import { type Hash, type History, readHistory } from "./history.ts";
 import { type Item, keyOf } from "./item.ts";
 import { type Claim, type Found, type Place, toPlace } from "./place.ts";
-import { resolveReferences } from "./references.ts";
 import type { Query, Store } from "./store.ts";
 import type { Ask } from "./turn.ts";
 
@@ -31,36 +30,43 @@ export interface Seen {
   readonly place: Place;
 }
 
-export async function readAsking(store: Store, given: Ask, asker: Asker, hash: Hash): Promise<Asking> {
-  const { owner } = asker;
-  const ask = await resolveReferences(store, owner, given);
+export function readAsking(store: Store, ask: Ask, asker: Asker, hash: Hash): Asking {
   const session = sessionOf(store, ask, asker);
-  return { ask, owner, session, claim: toClaim(ask, asker), history: readHistory(ask.items, hash) };
+  return { ask, owner: asker.owner, session, claim: toClaim(ask, asker), history: readHistory(ask.items, hash) };
 }
 
-/** Throws if it names what is not there. */
-export async function look(store: Store, asking: Asking): Promise<Seen> {
-  const { ask, claim, history } = asking;
+/** Throws if it names what is not there. Whoever names nothing is told at once. */
+export function look(store: Store, asking: Asking): Seen | Promise<Seen> {
+  const { claim, history } = asking;
   if (claim.name === undefined) return { found: nothing, place: toPlace(claim, history, nothing) };
+  return lookUp(store, asking);
+}
+
+async function lookUp(store: Store, asking: Asking): Promise<Seen> {
+  const { ask, claim, history } = asking;
   const finding = await store.find(toQuery(asking));
   const { match } = finding;
   const found = {
     ...finding,
-    match: match && { node: match.node, behind: history.shown[match.depth]?.behind ?? 0 },
+    match: match && { node: match.node, behind: history.talk().shown[match.depth]?.behind ?? 0 },
   };
   if (claim.name === "turn" && found.named === undefined) throw unknownTurn(ask.previous ?? "");
   if (claim.name === "conversation" && found.session === undefined) throw unknownConversation(ask.conversation ?? "");
   return { found, place: toPlace(claim, history, found) };
 }
 
-/** What the model sees of it. */
-export async function see(store: Store, { ask, claim, history }: Asking, { found, place }: Seen): Promise<Item[]> {
-  const path = place.remembers && place.parent !== undefined ? await store.path(place.parent) : noPath;
+/** What the model sees of it. Where nothing is remembered it is told at once. */
+export function see(
+  store: Store,
+  { ask, claim, history }: Asking,
+  { found, place }: Seen,
+): readonly Item[] | Promise<readonly Item[]> {
   const isNamed = claim.name === "turn" || claim.name === "conversation";
-  return toContext({ items: ask.items, itemsParam: ask.itemsParam, isNamed }, history, place, found, path);
+  const asked = { items: ask.items, itemsParam: ask.itemsParam, isNamed };
+  if (!place.remembers || place.parent === undefined) return toContext(asked, history, place, found, []);
+  return store.path(place.parent).then((path) => toContext(asked, history, place, found, path));
 }
 
-const noPath: readonly Step[] = [];
 const nothing: Found = { session: undefined, named: undefined, wasAsked: false, match: undefined, makers: new Map() };
 
 function sessionOf(store: Store, ask: Ask, { owner, hint }: Asker): string | undefined {
@@ -80,9 +86,9 @@ function toQuery({ ask, owner, session, history }: Asking): Query {
     owner,
     session,
     named: ask.previous === undefined ? undefined : keyOf(ask.previous),
-    shown: isByHint ? history.shown : [],
-    prefilled: isByHint ? history.prefilled : undefined,
-    calls: isByHint ? wantedCalls(history) : [],
+    shown: isByHint ? history.talk().shown : [],
+    prefilled: isByHint ? history.talk().prefilled : undefined,
+    calls: isByHint ? wantedCalls(history) : none,
   };
 }
 

@@ -25,9 +25,11 @@ export function halfOf(item: Item): Half | undefined {
   return item.type === "other" ? item.exchange : undefined;
 }
 
-export function pair(items: readonly Item[], rules: Rules): Item[] {
+const isHalf = ({ type }: Item): boolean => type === "tool-call" || type === "tool-output" || type === "other";
+
+export function pair(items: readonly Item[], rules: Rules): readonly Item[] {
+  if (!items.some(isHalf)) return items;
   const found = findOutputs(items, rules);
-  if (found === undefined) return [...items];
   const { outputs, isRetried } = found;
   const paired: Item[] = [];
   // One step: calls, then their outputs in the same order. Text between a call and its output belongs in front of both.
@@ -84,19 +86,16 @@ interface Outputs {
   isOld(item: Item): boolean;
 }
 
-/** Undefined: there are neither calls nor outputs. */
-function findOutputs(items: readonly Item[], rules: Rules): Outputs | undefined {
+function findOutputs(items: readonly Item[], rules: Rules): Outputs {
   const { path = [] } = rules;
   const isOld = createIsIn(path.slice(0, -1));
   const isRemembered = createIsIn(path);
   let isRetried = false;
   const made = new Map<string, Item>();
   const outputs = new Map<Item, Item>();
-  let isAny = false;
   for (const item of items) {
     const half = halfOf(item);
     if (half === undefined) continue;
-    isAny = true;
     if (half.side === "model") {
       made.set(half.id, item);
       continue;
@@ -107,7 +106,7 @@ function findOutputs(items: readonly Item[], rules: Rules): Outputs | undefined 
     isRetried ||= outputs.has(call);
     outputs.set(call, item);
   }
-  return isAny ? { outputs, last: new Set(outputs.values()), isRetried, isOld } : undefined;
+  return { outputs, last: new Set(outputs.values()), isRetried, isOld };
 }
 
 /** Hardly ever asked, so the items are gathered only then. */

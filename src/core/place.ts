@@ -91,7 +91,7 @@ export function toPlace(claim: Claim, history: History, found: Found): Place {
       break;
   }
   if (match !== undefined) {
-    const speaks = history.speaksBehind(match.behind);
+    const speaks = history.lastWords >= match.behind;
     return {
       ...nowhere,
       parent: match.node,
@@ -106,8 +106,8 @@ export function toPlace(claim: Claim, history: History, found: Found): Place {
   const maker = output && makers.get(output.callId)?.node;
   if (maker !== undefined && (maker.remembers || history.orphans.has(output as Item)))
     return { ...nowhere, parent: maker, remembers: true, from: fresh, leads: true, told: "continued" };
-  if (history.shown.length > 0 || found.wasAsked) {
-    const learns = found.wasAsked && history.shown.length > 0 && history.speaksBehind(fresh);
+  if (history.isShown || found.wasAsked) {
+    const learns = found.wasAsked && history.isShown && history.lastWords >= fresh;
     return { ...nowhere, leads: tip === undefined || shows, learns, told: "foreign" };
   }
   if (shows || tip === undefined) return { ...nowhere, remembers: true, waits: !shows, leads: true, told: "new" };

@@ -7,6 +7,9 @@ import type { Ask } from "./turn.ts";
 /** A few bytes may name a long item many times: together they may not be longer than a body could be. */
 const maxCharacters = 20 * 1024 * 1024;
 
+/** Whether an item stands for another. */
+export const isReference = ({ type }: Item): boolean => type === "reference";
+
 /** The same with every item in the place of its name. */
 export async function resolveReferences<Given extends Pick<Ask, "items" | "itemsParam">>(
   store: Pick<Store, "turn">,
@@ -14,7 +17,7 @@ export async function resolveReferences<Given extends Pick<Ask, "items" | "items
   given: Given,
 ): Promise<Given> {
   const { items: asked, itemsParam } = given;
-  if (!asked.some(({ type }) => type === "reference")) return given;
+  if (!asked.some(isReference)) return given;
   const turns = new Map<string, Promise<StoredTurn | undefined>>();
   const items: Item[] = [];
   let characters = 0;

@@ -240,7 +240,7 @@ export interface PruneRules {
   /** Keys and streams of turns that began before this are over. */
   readonly recordsBefore?: number | undefined;
   /** The turns that running turns continue: they stay, and so do their sessions. */
-  readonly inUse?: (() => Iterable<number>) | undefined;
+  readonly inUse?: (() => Iterable<Node>) | undefined;
 }
 
 export interface Pruned {

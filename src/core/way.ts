@@ -9,7 +9,8 @@ import { type Hash, type History, type Marks, markTurn } from "./history.ts";
 import { isInstruction, type Item, textOf } from "./item.ts";
 import type { Line, Lines } from "./lines.ts";
 import { type Asker, look, readAsking, see, type Seen } from "./look.ts";
-import type { Found, Place, Told } from "./place.ts";
+import type { Found, Node, Place, Told } from "./place.ts";
+import { isReference, resolveReferences } from "./references.ts";
 import type { RoutedTurn } from "./route/attempts.ts";
 import type { Recording, Store } from "./store.ts";
 import type { Answer, Ask, Trace, Turn } from "./turn.ts";
@@ -85,8 +86,6 @@ export interface Ports {
   /** Estimates how many tokens a text has. */
   readonly countText: CountText;
   readonly maxWaiting: () => number;
-  /** What no caller is told in full. */
-  readonly report: (error: unknown, key: string) => void;
 }
 
 /** The way of one turn. Throws what went wrong before the first word; what goes wrong later is in the answer. */
@@ -94,12 +93,15 @@ export interface Way {
   run(ask: Ask, caller: Caller, key: string, listener: Listener, recorder?: Recorder): Promise<Said>;
   /** What the model would see, without asking it. */
   show(ask: Ask, caller: Caller, key: string): Promise<Turn>;
+  /** What the turns that run continue. */
+  readonly continued: ReadonlySet<Node>;
 }
 
 export function createWay(ports: Ports, lines: Lines): Way {
   const { store, adapter, now, hash } = ports;
+  const continued = new Set<Node>();
 
-  return { run, show };
+  return { run, show, continued };
 
   async function run(given: Ask, caller: Caller, key: string, listener: Listener, recorder?: Recorder): Promise<Said> {
     const createdAt = now();
@@ -108,8 +110,9 @@ export function createWay(ports: Ports, lines: Lines): Way {
     const isInterrupted = (): boolean => interrupt?.aborted === true && !caller.signal.aborted;
 
     // 1 what the request shows
-    const asking = await readAsking(store, given, caller, hash);
-    const { ask, session, history } = asking;
+    const ask = given.items.some(isReference) ? await resolveReferences(store, owner, given) : given;
+    const asking = readAsking(store, ask, caller, hash);
+    const { session, history } = asking;
     const isKept = ask.keep === "yes" || (ask.keep === "in-session" && session !== undefined);
 
     // 2 what the store knows of it; 3 stand in line, only where a tip is continued; who had to wait looks again
@@ -122,10 +125,13 @@ export function createWay(ports: Ports, lines: Lines): Way {
     }
     // What was acknowledged while it waits is kept, however it ends.
     const place = line instanceof Promise ? await (isPlaced ? line.catch(() => undefined) : line) : line;
+    let parent: Node | undefined;
     try {
       if (place?.hasWaited) seen = await look(store, asking);
       const { found } = seen;
       const spot = place === undefined && seen.place.waits ? apart(seen.place) : seen.place;
+      ({ parent } = spot);
+      if (parent !== undefined) continued.add(parent);
 
       // 4 what the model sees
       const context = await see(store, asking, { found, place: spot });
@@ -197,7 +203,7 @@ export function createWay(ports: Ports, lines: Lines): Way {
             session: session ?? found.session?.id,
             key,
             createdAt,
-            parent: spot.parent,
+            parent,
             marks: toMarks(spot, history, ask, said),
             remembers: spot.remembers,
             model,
@@ -213,14 +219,12 @@ export function createWay(ports: Ports, lines: Lines): Way {
           });
           return said;
         } catch (thrown) {
-          // Of a conversation that was deleted meanwhile nothing comes back: that is no fault.
-          const isOurs = !(thrown instanceof GatewayError) || thrown.code !== "not_found";
-          if (isOurs) ports.report(thrown, key);
           const error = thrown instanceof GatewayError ? thrown : notKept(thrown);
           return { ...said, status: "failed", error };
         }
       }
     } finally {
+      if (parent !== undefined) continued.delete(parent);
       place?.leave();
     }
 
@@ -239,7 +243,7 @@ export function createWay(ports: Ports, lines: Lines): Way {
   }
 
   async function show(given: Ask, caller: Caller, key: string): Promise<Turn> {
-    const asking = await readAsking(store, given, caller, hash);
+    const asking = readAsking(store, await resolveReferences(store, caller.owner, given), caller, hash);
     const items = await see(store, asking, await look(store, asking));
     const { model, settings } = asking.ask;
     return { id: key, model, items, settings, stream: false };
@@ -281,20 +285,19 @@ export function createWay(ports: Ports, lines: Lines): Way {
         events = [];
       }
     } catch (thrown) {
-      reply.close?.();
       if (isInterrupted()) {
         events.push({ type: "turn-interrupted" });
         frame.accept([{ type: "finish", reason: "interrupted" }], events);
       } else failure = toGatewayError(signal.aborted ? signal.reason : thrown);
-      if (failure?.code === "internal_error") ports.report(thrown, key);
     }
     const answer = frame.end(failure, now(), events);
+    reply.close?.(answer);
     if (events.length > 0) void listener.tell(events);
     return { answer, isLoose: failure !== undefined };
   }
 
   function toMarks(place: Place, history: History, ask: Ask, answer: Answer): Marks {
-    const before = place.remembers ? (place.parent?.digest ?? "") : (history.shown[0]?.digest ?? "");
+    const before = place.remembers ? (place.parent?.digest ?? "") : (history.talk().shown[0]?.digest ?? "");
     return markTurn(before, ask.items.slice(place.remembers ? place.from : history.fresh), answer.items, hash);
   }
 }

@@ -4,7 +4,7 @@ import { BlockList, isIP, type Socket } from "node:net";
 import type { HttpSettings } from "./settings.ts";
 
 /** What tells the address of a request. */
-export interface Addressed {
+interface Addressed {
   readonly headers: IncomingHttpHeaders;
   readonly socket: Pick<Socket, "remoteAddress">;
 }

@@ -1,83 +1,81 @@
 /** Lets a request in, or says why not, before its body is read: who calls is settled first, then what it may. */
 import type { IncomingMessage } from "node:http";
 import { GatewayError } from "../core/errors.ts";
-import { checkDoor, createFindToken, createGuard, type FindToken, opensAny } from "./access.ts";
+import { checkDoor, createGuard, opensAny, type Tokens } from "./access.ts";
 import { type AddressOf, createAddressOf } from "./address.ts";
-import type { Call, Result, Route } from "./call.ts";
+import type { Budget } from "./budget.ts";
+import type { Admitted, Call, Result, Route } from "./call.ts";
 import type { Connections } from "./connections.ts";
 import { leadToConsole } from "./console.ts";
-import { answerCors, type Cors, createCors } from "./cors.ts";
 import { draining } from "./errors.ts";
-import { createTakeRequest } from "./rate.ts";
-import { createFindPlace, isDecodable, namesIn, requireRoute } from "./router.ts";
-import type { HttpSettings, Token } from "./settings.ts";
+import { createFindPlace, isDecodable, namesIn, type Place, requireRoute } from "./router.ts";
+import type { HttpSettings } from "./settings.ts";
 
-/** What is made of the settings, once. */
+/** What is in force, and what is made of it once. */
 export interface Terms {
   readonly settings: HttpSettings;
-  readonly find: FindToken;
+  readonly tokens: Tokens;
   readonly addressOf: AddressOf;
-  readonly cors: Cors;
 }
 
-/** Of routes that ask for no token. */
-export const nobody: Token = { owner: "", sha256: "", opens: new Set() };
+export function toTerms(settings: HttpSettings): Terms {
+  const tokens = new Map(settings.tokens.map((token) => [token.sha256, token]));
+  return { settings, tokens, addressOf: createAddressOf(settings) };
+}
+
+interface AdmissionParts {
+  readonly routes: readonly Route[];
+  readonly now: () => number;
+  readonly budget: Budget;
+  readonly connections: Connections;
+  readonly isDraining: () => boolean;
+}
+
 /** It lives until the end. */
 const alivePath = "/healthz";
 
-export function createAdmission(
-  routes: readonly Route[],
-  now: () => number,
-  connections: Connections,
-  isDraining: () => boolean,
-) {
+export function createAdmission({ routes, now, budget, connections, isDraining }: AdmissionParts) {
   const findPlace = createFindPlace(routes);
   const guard = createGuard(now);
-  const takeRequest = createTakeRequest(now);
 
   return {
     /** What answers it: a route, or the answer itself. A caller without a token does not learn which routes there are. */
-    first(call: Call, { find, settings, cors }: Terms): Route | Result {
-      const { request, response, path, record } = call;
+    first(call: Call, { tokens, settings }: Terms): Route | Result {
+      const { request, record } = call;
+      const { path } = record;
       checkForm(request);
       const place = findPlace(path);
       const isOpen = place?.doors.length === 0;
-      const answered = answerCors(cors, call, place) ?? leadToConsole(call);
+      const answered = answerCors(call, place) ?? leadToConsole(call);
       record.route = place?.path;
       record.isQuiet = isOpen || answered !== undefined;
       if (answered !== undefined) return answered;
-      if (isOpen) call.token = guard.recognise(request.headers, find) ?? nobody;
+      if (isOpen) call.token = guard.recognise(request.headers, tokens) ?? call.token;
       else {
-        call.token = guard.admit(request.headers, find, record.address);
+        call.token = guard.admit(request.headers, tokens, record.address);
         record.owner = call.token.owner;
         connections.trust(request.socket);
       }
       if (isDraining() && path !== alivePath) throw draining();
       // An overload can still be observed.
       const isOperators = place?.doors.includes("operator") === true && opensAny(call.token, place.doors);
-      if (!isOpen && !isOperators) takeRequest(call.token, settings.limits.rate, response);
-      const route = requireRoute(findPlace, place, call);
+      if (!isOpen && !isOperators) budget.takeRequest(call.token, settings);
+      const route = requireRoute(place, call);
       if (!isOpen) checkDoor(route.doors, call.token, settings.endpoints);
-      if (place !== undefined && place.path !== path) call.names = namesIn(place, path);
+      if (place !== undefined && place.path !== path) {
+        call.names = namesIn(place, path);
+        record.objectId = call.names.join(" ");
+      }
       return route;
     },
-    /** The same caller later. */
-    again({ request, record }: Call, { find, settings }: Terms): Pick<Call, "token" | "settings"> {
-      const token = guard.admit(request.headers, find, record.address);
+    /** The same caller later, for a turn of its connection. */
+    again({ request, record }: Call, { tokens, settings }: Terms): Admitted {
+      const token = guard.admit(request.headers, tokens, record.address);
       checkDoor(["responses"], token, settings.endpoints);
       if (isDraining()) throw draining();
-      takeRequest(token, settings.limits.rate);
-      return { token, settings };
+      budget.takeRequest(token, settings);
+      return { token, settings, share: budget.open(token, settings) };
     },
-  };
-}
-
-export function toTerms(settings: HttpSettings): Terms {
-  return {
-    settings,
-    find: createFindToken(settings.tokens),
-    addressOf: createAddressOf(settings),
-    cors: createCors(settings.corsOrigins),
   };
 }
 
@@ -91,4 +89,28 @@ function checkForm({ rawHeaders, httpVersion, headers, url = "" }: IncomingMessa
   if (hosts > 1 || (hosts === 0 && httpVersion === "1.1") || /[\s/@?#\\,]/.test(headers.host ?? ""))
     throw new GatewayError("malformed_http", "The request must have exactly one well-formed Host header.");
   if (!isDecodable(url)) throw new GatewayError("malformed_http", "The path has a '%' that belongs to no character.");
+}
+
+const exposed =
+  "x-request-id, retry-after, x-portico-session, x-portico-history, x-portico-context, x-portico-replayed, " +
+  "x-portico-tried, x-portico-warning, x-portico-endpoints";
+
+/** Exact origins may call, and no page what is the operator's. Sets what a page may read. Returns the answer to a preflight. */
+function answerCors({ request, response, settings }: Call, place: Place | undefined): Result | undefined {
+  const { corsOrigins } = settings;
+  if (corsOrigins.length === 0) return undefined;
+  // A cache must not serve one page's answer to another.
+  response.setHeader("vary", "Origin");
+  if (place?.doors.includes("operator")) return undefined;
+  const { origin = "", "access-control-request-headers": wanted } = request.headers;
+  if (corsOrigins.includes(origin)) response.setHeader("access-control-allow-origin", origin);
+  response.setHeader("access-control-expose-headers", exposed);
+  if (request.method !== "OPTIONS") return undefined;
+  const headers = {
+    vary: "Origin, Access-Control-Request-Headers",
+    "access-control-allow-methods": "GET, POST, DELETE",
+    "access-control-max-age": "600",
+    ...(wanted !== undefined && { "access-control-allow-headers": wanted }),
+  };
+  return { status: 204, headers };
 }

@@ -1,4 +1,4 @@
-/** Reads a body as JSON, bounded in size, time, depth and parts; what is wrong with it is said with its place. */
+/** Reads a body as JSON, bounded in size, time and depth; what is wrong with it is said with its place. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "../core/errors.ts";
 import type { Call } from "./call.ts";
@@ -13,23 +13,16 @@ const lookMs = 10_000;
 const maxQuietLooks = 3;
 const maxLooks = 60;
 const maxDepth = 64;
-/** Objects, lists, and members of objects: a few bytes can be one, which takes far more memory. */
-const maxParts = 1_000_000;
 
-/** Whoever has sent one has a turn's place from then on, until it is answered. */
-export async function readBody(call: Call): Promise<Body> {
+/** Of most requests it is here by the time that it is asked for. */
+export function readBody(call: Call): Promise<Body> | Body {
   const { request, response, settings, share } = call;
   const { maxBodyBytes } = settings.limits;
-  const { "content-length": length = 0, "idempotency-key": key } = request.headers;
-  checkHead(request.headers, maxBodyBytes);
-  // It may join the turn of an earlier request: whether it begins one is known when the key is looked up.
-  share.check(key !== undefined);
-  share.checkBytes(Number(length));
+  const length = checkHead(request.headers, maxBodyBytes);
+  share.take(length ?? 0);
   sendContinue(request, response);
-  const bytes = await readBytes(call, maxBodyBytes);
-  const json = parseBody(bytes);
-  share.enter(key !== undefined);
-  return { bytes, json };
+  if (length === undefined || !request.complete) return gatherBytes(call, length, maxBodyBytes).then(toBody);
+  return toBody(request.read() ?? Buffer.alloc(0));
 }
 
 /** Whether a request announces a body that is not empty. */
@@ -37,42 +30,45 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
+/** A body as it comes: it may be of any length, as long as it moves. */
+export function readPieces({ request, response }: Call): AsyncIterable<Uint8Array> {
+  sendContinue(request, response);
+  request.socket.setTimeout(lookMs * maxQuietLooks);
+  request.once("end", () => request.socket.setTimeout(0));
+  // Whoever refuses it still needs the connection.
+  return request.iterator({ destroyOnReturn: false });
+}
+
 /** To a caller that waits for it, once nothing else speaks against its request. */
 function sendContinue({ httpVersion, headers: { expect } }: IncomingMessage, response: ServerResponse): void {
   if (expect !== undefined && httpVersion === "1.1" && /\b100-continue\b/i.test(expect)) response.writeContinue();
 }
 
-function checkHead(headers: IncomingHttpHeaders, maxBodyBytes: number): void {
+/** Returns its length, if it is told. */
+function checkHead(headers: IncomingHttpHeaders, maxBodyBytes: number): number | undefined {
   const { "content-type": type = "", "content-encoding": content = "identity" } = headers;
-  const { "transfer-encoding": transfer = "chunked", "content-length": length } = headers;
-  if (length === undefined && headers["transfer-encoding"] === undefined)
+  const { "transfer-encoding": transfer, "content-length": length } = headers;
+  if (length === undefined && transfer === undefined)
     throw new GatewayError("length_required", "The request has no body. Send Content-Length, or chunks.");
-  if (!/^application\/json\s*(;|$)/i.test(type))
-    throw new GatewayError("unsupported_media_type", "Send the body as JSON, with 'Content-Type: application/json'.");
-  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(type)?.[1] ?? "utf-8";
-  if (!/^utf-?8$/i.test(charset))
-    throw new GatewayError("unsupported_media_type", `The charset '${charset}' is not supported; send JSON in UTF-8.`);
-  const isPlain = /^identity$/i.test(content);
+  const [isJson, charset = "utf-8"] =
+    /^application\/json\s*(?:;.*charset\s*=\s*"?([^\s;"]+).*|;.*)?$/i.exec(type) ?? [];
+  if (isJson === undefined) throw unsupported("Send the body as JSON, with 'Content-Type: application/json'.");
+  if (!/^utf-?8$/i.test(charset)) throw unsupported(`The charset '${charset}' is not supported; send JSON in UTF-8.`);
   // A compressed body could be far larger than it looks.
-  if (!isPlain || !/^chunked$/i.test(transfer)) {
-    const message = `The encoding '${isPlain ? transfer : content}' is not supported; send the body unencoded.`;
-    throw new GatewayError("unsupported_media_type", message);
-  }
-  if (Number(length ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
+  const other = [content, transfer].find((coding) => coding !== undefined && !/^(identity|chunked)$/i.test(coding));
+  if (other !== undefined) throw unsupported(`The encoding '${other}' is not supported; send the body unencoded.`);
+  if (length === undefined) return undefined;
+  if (Number(length) > maxBodyBytes) throw tooLarge(maxBodyBytes);
+  return Number(length);
 }
 
-async function readBytes(call: Call, maxBodyBytes: number): Promise<Buffer> {
-  const { request, share } = call;
-  // Most bodies are here by now.
-  if (!request.complete || request.readableLength > maxBodyBytes) return gatherBytes(call, maxBodyBytes);
-  const bytes: Buffer = request.read() ?? Buffer.alloc(0);
-  share.addBytes(bytes.length);
-  return bytes;
+function unsupported(message: string): GatewayError {
+  return new GatewayError("unsupported_media_type", message);
 }
 
-function gatherBytes({ request, signal, share }: Call, maxBodyBytes: number): Promise<Buffer> {
+/** `length`: what is counted already. */
+function gatherBytes({ request, signal, share }: Call, length: number | undefined, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const expected = Number(request.headers["content-length"] ?? maxBodyBytes);
     let gathered: Buffer = Buffer.alloc(0);
     let size = 0;
     let looks = 0;
@@ -97,14 +93,13 @@ function gatherBytes({ request, signal, share }: Call, maxBodyBytes: number): Pr
     }
     function take(chunk: Buffer): void {
       quietLooks = 0;
-      if (size + chunk.length > maxBodyBytes) return fail(tooLarge(maxBodyBytes));
       try {
-        share.checkBytes(chunk.length);
+        if (size + chunk.length > maxBytes) throw tooLarge(maxBytes);
+        if (length === undefined) share.take(chunk.length);
       } catch (thrown) {
         return fail(thrown);
       }
-      share.addBytes(chunk.length);
-      gathered = append(gathered, size, chunk, expected);
+      gathered = append(gathered, size, chunk);
       size += chunk.length;
     }
     function end(): void {
@@ -120,32 +115,18 @@ function gatherBytes({ request, signal, share }: Call, maxBodyBytes: number): Pr
   });
 }
 
-/** A body as it comes: it may be of any length, as long as it moves. */
-export function readPieces({ request, response }: Call): AsyncIterable<Uint8Array> {
-  sendContinue(request, response);
-  request.socket.setTimeout(lookMs * maxQuietLooks);
-  request.once("end", () => request.socket.setTimeout(0));
-  // Whoever refuses it still needs the connection.
-  return request.iterator({ destroyOnReturn: false });
-}
-
 /** Adds a chunk to one growing buffer: a list of chunks of a byte each would take a hundred times their size. */
-function append(gathered: Buffer, size: number, chunk: Buffer, expected: number): Buffer {
-  // Most bodies come in one chunk, which is not copied.
-  if (size === 0) return chunk;
+function append(gathered: Buffer, size: number, chunk: Buffer): Buffer {
   const needed = size + chunk.length;
-  let room = gathered;
-  if (needed > room.length) {
-    room = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(2 * needed, expected)));
-    gathered.copy(room, 0, 0, size);
-  }
+  const room = needed > gathered.length ? Buffer.allocUnsafeSlow(2 * needed) : gathered;
+  if (room !== gathered) gathered.copy(room, 0, 0, size);
   chunk.copy(room, size);
   return room;
 }
 
 const strict = new TextDecoder("utf-8", { fatal: true });
 
-function parseBody(bytes: Buffer): unknown {
+function toBody(bytes: Buffer): Body {
   if (bytes.length === 0) throw new GatewayError("invalid_json", "The request body is empty. Send a JSON object.");
   let text: string;
   try {
@@ -154,10 +135,10 @@ function parseBody(bytes: Buffer): unknown {
   } catch {
     throw new GatewayError("invalid_json", "The request body is not UTF-8. Send JSON in UTF-8.");
   }
-  return parseJson(text);
+  return { bytes, json: parseJson(text) };
 }
 
-/** Whoever sends JSON otherwise than as a body has the same bounds. */
+/** Whoever sends JSON otherwise than as a body has the same bound. */
 export function parseJson(text: string): unknown {
   let value: unknown;
   try {
@@ -166,34 +147,24 @@ export function parseJson(text: string): unknown {
     const why = thrown instanceof Error ? thrown.message : String(thrown);
     throw new GatewayError("invalid_json", `The request body is not valid JSON: ${why}.`);
   }
-  if (countParts(value, 0) > maxParts) {
-    const message = `The request body has more than ${maxParts} objects, lists and members of objects in it. Send less.`;
-    throw new GatewayError("body_too_large", message);
-  }
+  checkDepth(value, 0);
   return value;
 }
 
-/** Throws if they are nested too deeply. */
-function countParts(value: unknown, depth: number): number {
-  if (typeof value !== "object" || value === null) return 0;
+function checkDepth(value: unknown, depth: number): void {
+  if (typeof value !== "object" || value === null) return;
   if (depth === maxDepth)
     throw new GatewayError("json_too_deep", `The request body is nested deeper than ${maxDepth} levels.`);
-  let parts = 1;
-  if (Array.isArray(value)) for (const entry of value) parts += countParts(entry, depth + 1);
-  else for (const key in value) parts += 1 + countParts((value as Readonly<Record<string, unknown>>)[key], depth + 1);
-  return parts;
+  if (Array.isArray(value)) for (const entry of value) checkDepth(entry, depth + 1);
+  else for (const key in value) checkDepth((value as Readonly<Record<string, unknown>>)[key], depth + 1);
 }
 
 function tooSlow(): GatewayError {
-  const seconds = (lookMs * maxQuietLooks) / 1_000;
-  const minutes = (lookMs * maxLooks) / 60_000;
-  const message = `No byte of the body came for ${seconds} seconds, or it took longer than ${minutes} minutes.`;
+  const message = "No byte of the body came for 30 seconds, or it took longer than 10 minutes.";
   return new GatewayError("request_timeout", message);
 }
 
 function tooLarge(maxBodyBytes: number): GatewayError {
-  return new GatewayError(
-    "body_too_large",
-    `The request body is larger than ${maxBodyBytes} bytes (gateway.http.limits.max_body_bytes). Send less, or references instead of inline files.`,
-  );
+  const message = `The request body is larger than ${maxBodyBytes} bytes (gateway.http.limits.max_body_bytes). Send less, or references instead of inline files.`;
+  return new GatewayError("body_too_large", message);
 }

@@ -1,55 +1,155 @@
-/** One request on its way: what came, who asks, what it takes, and what will be told of it in the end. */
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { GatewayError } from "../core/errors.ts";
-import type { Heading, Said } from "../core/gateway.ts";
-import type { Trace } from "../core/turn.ts";
+/** One request on its way: what came, who asks, what it takes, and what is told of it when it is over. */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { callerLeft, type GatewayError } from "../core/errors.ts";
+import type { Heading, Promised, Said } from "../core/gateway.ts";
+import type { Answer, Trace } from "../core/turn.ts";
+import type { Share } from "./budget.ts";
 import type { Door, HttpSettings, Token } from "./settings.ts";
-import type { Share } from "./shares.ts";
 
-export interface Call {
-  readonly id: string;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  /** Its path without the query, as the routes know it; encoded letters are decoded. */
-  readonly path: string;
-  /** What its path has in the places that its route leaves open. */
-  names: readonly string[];
-  /** What was in force when it came. */
-  readonly settings: HttpSettings;
-  /** Set before any handler that needs one. */
-  token: Token;
-  /** Aborts when the caller leaves, and at the end of the drain time. */
-  readonly signal: AbortSignal;
-  /** What it takes of what all share. Its turn's place is given back when its handler is through, bytes when it is over. */
-  readonly share: Share;
-  /** The same caller later, for each turn of a connection: on the terms of then. Throws what a request would get. */
-  readmit(): Pick<Call, "settings" | "token" | "share">;
-  /** What was sent behind the head of a request that leaves HTTP. */
-  readonly head?: Buffer | undefined;
-  readonly record: CallRecord;
-}
-
-/** What becomes known of a request until it is over, and is told then. */
+/** What is known of a request, or of a turn of a connection: filled while it lasts, told once at its end. */
 export interface CallRecord {
-  readonly startedAt: number;
+  readonly kind: "request";
+  readonly id: string;
+  readonly clientId?: string | undefined;
   /** Its place in its caller's trace. */
   readonly trace: Trace | undefined;
+  readonly method: string | undefined;
+  /** Without the query, as the routes know it; encoded letters are decoded. */
+  readonly path: string;
   readonly address: string | undefined;
+  readonly startedAt: number;
   owner?: string | undefined;
   route?: string | undefined;
-  /** What names the object that it is about, where that is not in its path. */
+  /** What names the object that it is about. */
   objectId?: string | undefined;
-  failure?: GatewayError | undefined;
-  /** As soon as it is known. */
-  heading?: Heading | undefined;
-  said?: Said | undefined;
-  firstWordAt?: number | undefined;
-  /** Its handler has sent the answer itself. */
-  isStreamed: boolean;
-  /** It has become a connection, whose turns are told one by one. */
-  isUpgraded: boolean;
   /** It needs no token, so there are many of it that tell nothing new. */
   isQuiet: boolean;
+  /** Its handler has sent the answer itself. */
+  isStreamed: boolean;
+  /** Before its end only of one that has become a connection. */
+  status: number | undefined;
+  /** As soon as it is known. */
+  heading?: Heading | undefined;
+  key?: string | undefined;
+  answer?: Answer | undefined;
+  failure?: GatewayError | undefined;
+  firstMs?: number | undefined;
+  ms: number;
+}
+
+export interface CallObserver {
+  /** A request begins, or a turn of a connection: its place in its caller's trace. */
+  begin(headers: IncomingHttpHeaders): Trace | undefined;
+  /** It is over. Told once of each. */
+  ended(record: CallRecord): void;
+  /** Told of what was no request. */
+  refused(error: GatewayError, id: string, address: string | undefined): void;
+}
+
+export function noteSaid(record: CallRecord, said: Said | Promised): void {
+  record.heading = said.heading;
+  record.key = said.heading.key;
+  // What is replayed was told before.
+  if ("answer" in said && said.isRepeated !== true) record.answer = said.answer;
+}
+
+/** The same caller, on the terms of now. */
+export interface Admitted {
+  readonly settings: HttpSettings;
+  readonly token: Token;
+  readonly share: Share;
+}
+
+/** What every request needs of its server. */
+interface CallParts {
+  readonly now: () => number;
+  readonly open: (token: Token, settings: HttpSettings) => Share;
+  /** Throws what a request would get. */
+  readonly readmit: (call: Call) => Admitted;
+  /** It is over: its answer is sent, or never will be, and its handler is through. */
+  readonly ended: (call: Call) => void;
+}
+
+/** Of routes that ask for no token. */
+const nobody: Token = { owner: "", sha256: "", opens: new Set() };
+
+export class Call {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** What was in force when it came. */
+  readonly settings: HttpSettings;
+  readonly record: CallRecord;
+  /** What was sent behind the head of a request that leaves HTTP. */
+  readonly head: Buffer | undefined;
+  /** What its path has in the places that its route leaves open. */
+  names: readonly string[] = [];
+  /** Set before any handler that needs one. */
+  token: Token = nobody;
+  private readonly parts: CallParts;
+  private control: AbortController | undefined;
+  private stopped: GatewayError | undefined;
+  private taken: Share | undefined;
+  private isClosed = false;
+  private isThrough = false;
+
+  constructor(
+    parts: CallParts,
+    { request, response, settings, record, head }: Pick<Call, "request" | "response" | "settings" | "record" | "head">,
+  ) {
+    this.parts = parts;
+    this.request = request;
+    this.response = response;
+    this.settings = settings;
+    this.record = record;
+    this.head = head;
+  }
+
+  /** Aborts when the caller leaves, and at the end of the drain time. */
+  get signal(): AbortSignal {
+    this.control ??= new AbortController();
+    if (this.stopped !== undefined) this.control.abort(this.stopped);
+    return this.control.signal;
+  }
+
+  /** What it takes of what all share. Its turn's place is given back when its handler is through, bytes when it is over. */
+  get share(): Share {
+    return (this.taken ??= this.parts.open(this.token, this.settings));
+  }
+
+  /** The same caller later, for each turn of a connection. */
+  readmit(): Admitted {
+    return this.parts.readmit(this);
+  }
+
+  stop(reason: GatewayError): void {
+    this.stopped ??= reason;
+    this.control?.abort(this.stopped);
+  }
+
+  /** Its answer is sent, or its connection is gone. */
+  close(): void {
+    const { record, response } = this;
+    this.isClosed = true;
+    record.ms = this.parts.now() - record.startedAt;
+    if (!response.writableFinished && record.status === undefined) this.stop((record.failure ??= callerLeft()));
+    this.end();
+  }
+
+  /** Its handler is through; its answer may not have been read. */
+  leave(): void {
+    this.isThrough = true;
+    this.taken?.leave();
+    this.end();
+  }
+
+  private end(): void {
+    if (!this.isClosed || !this.isThrough) return;
+    const { record, response } = this;
+    const { failure } = record;
+    record.status ??= response.writableFinished || failure === undefined ? response.statusCode : failure.status;
+    this.taken?.release();
+    this.parts.ended(this);
+  }
 }
 
 /** What to send; a handler that has sent its answer itself returns none. */

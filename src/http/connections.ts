@@ -1,14 +1,8 @@
 /** Watches what is answered on each connection: cuts one whose requests never end and, when the gateway closes, the idle. */
-import type { Server } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 
-export interface Connections {
-  /** It has shown a good token: it may stay after its answer. */
-  trust(socket: Socket): void;
-  isTrusted(socket: Socket): boolean;
-  /** Cuts those on which nothing is answered: opened in advance, kept in reserve, forgotten, with half a head on them. */
-  cutSilent(): void;
-}
+export type Connections = ReturnType<typeof watchConnections>;
 
 interface Use {
   isTrusted: boolean;
@@ -21,22 +15,11 @@ interface Use {
 /** Of one connection; Node parses all that has come on one before it looks at the next. */
 const maxUnanswered = 100;
 
-export function watchConnections(server: Server, isDraining: () => boolean): Connections {
+export function watchConnections(server: Server, isDraining: () => boolean) {
   const uses = new Map<Socket, Use>();
   server.on("connection", (socket) => {
     uses.set(socket, { isTrusted: false, answering: 0, answeredBytes: 0 });
     socket.once("close", () => uses.delete(socket));
-  });
-  server.on("request", ({ socket }, response) => {
-    const use = uses.get(socket);
-    if (use === undefined) return;
-    use.answering += 1;
-    if (use.answering > maxUnanswered) socket.destroy();
-    response.once("close", () => {
-      use.answering -= 1;
-      use.answeredBytes = socket.bytesRead;
-      if (isDraining()) setImmediate(() => server.closeIdleConnections());
-    });
   });
   // It has left HTTP.
   server.on("upgrade", ({ socket }) => uses.delete(socket));
@@ -52,11 +35,26 @@ export function watchConnections(server: Server, isDraining: () => boolean): Con
   server.closeIdleConnections = () =>
     cutIf(({ bytesRead }, { answeredBytes }) => bytesRead > 0 && bytesRead === answeredBytes);
   return {
-    trust(socket) {
+    begin({ socket }: IncomingMessage): void {
+      const use = uses.get(socket);
+      if (use === undefined) return;
+      use.answering += 1;
+      if (use.answering > maxUnanswered) socket.destroy();
+    },
+    end({ socket }: IncomingMessage): void {
+      const use = uses.get(socket);
+      if (use === undefined) return;
+      use.answering -= 1;
+      use.answeredBytes = socket.bytesRead;
+      if (isDraining()) setImmediate(() => server.closeIdleConnections());
+    },
+    /** It has shown a good token: it may stay after its answer. */
+    trust(socket: Socket): void {
       const use = uses.get(socket);
       if (use !== undefined) use.isTrusted = true;
     },
-    isTrusted: (socket) => uses.get(socket)?.isTrusted === true,
-    cutSilent: () => cutIf(() => true),
+    isTrusted: (socket: Socket): boolean => uses.get(socket)?.isTrusted === true,
+    /** Cuts those on which nothing is answered: opened in advance, kept in reserve, forgotten, with half a head on them. */
+    cutSilent: (): void => cutIf(() => true),
   };
 }

@@ -8,8 +8,8 @@ import { missing, readBody as readFields } from "../wires/fields.ts";
 import { checkConversationId, readItems, toKeptId, writeItem } from "../wires/responses/index.ts";
 import type { Seal } from "../wires/wire.ts";
 import { hasBody, readBody } from "./body.ts";
-import type { Call, Handler, Result, Route } from "./call.ts";
-import { readItemsWanted, showsSeals, unknownItem, writeList } from "./lists.ts";
+import type { Call, Handler, Route } from "./call.ts";
+import { readItemsWanted, showsSeals, unknownItem, writeList } from "./query.ts";
 import { toQuery } from "./router.ts";
 
 export interface ConversationParts {
@@ -21,67 +21,57 @@ export interface ConversationParts {
 }
 
 export function createConversationRoutes({ gateway, store, sealOf, newKey, now }: ConversationParts): readonly Route[] {
-  async function create(call: Call): Promise<Result> {
-    const { owner } = call.token;
-    const fields = readFields(hasBody(call.request) ? (await readBody(call)).json : {});
-    const metadata = readMetadata(fields, "metadata") ?? {};
-    const items = readItems(fields, "items", sealOf(owner)) ?? [];
-    return { body: toWire(await gateway.create(owner, metadata, items)) };
-  }
-
-  async function retrieve(call: Call): Promise<Result> {
-    return { body: toWire(await read(call)) };
-  }
-
-  /** Null removes all. */
-  async function describe(call: Call): Promise<Result> {
-    const fields = readFields((await readBody(call)).json);
-    if (fields.values["metadata"] === undefined) missing("metadata");
-    const metadata = readMetadata(fields, "metadata") ?? {};
-    const id = idIn(call);
-    if (!(await store.describeConversation(call.token.owner, id, metadata, now()))) throw unknownConversation(id);
-    return { body: toWire(await read(call)) };
-  }
-
-  async function remove(call: Call): Promise<Result> {
-    const id = idIn(call);
-    if (!(await store.deleteConversation(call.token.owner, id, newKey(), now()))) throw unknownConversation(id);
-    return { body: { id, object: "conversation.deleted", deleted: true } };
-  }
-
-  async function listItems(call: Call): Promise<Result> {
-    const { owner } = call.token;
-    const id = idIn(call);
-    const query = toQuery(call.request.url ?? "");
-    const page = await store.conversationItems(owner, id, readItemsWanted(query));
-    if (page === undefined) throw unknownConversation(id);
-    return { body: writeList(page, sealOf(owner), showsSeals(query)) };
-  }
-
-  async function addItems(call: Call): Promise<Result> {
-    const { owner } = call.token;
-    const id = idIn(call);
-    const given = readItems(readFields((await readBody(call)).json), "items", sealOf(owner)) ?? missing("items");
-    const items = await gateway.add(owner, id, given, call.signal);
-    if (items === undefined) throw unknownConversation(id);
-    return {
-      body: writeList({ entries: items, hasMore: false }, sealOf(owner), showsSeals(toQuery(call.request.url ?? ""))),
-    };
-  }
-
-  async function retrieveItem(call: Call): Promise<Result> {
-    const item = await find(call);
-    const hasSeals = showsSeals(toQuery(call.request.url ?? ""));
-    return { body: writeItem(item, sealOf(call.token.owner), hasSeals) };
-  }
-
-  async function removeItem(call: Call): Promise<Result> {
-    const id = idIn(call);
-    const conversation = await read(call);
-    const isThere = await store.deleteConversationItem(call.token.owner, id, itemIn(call));
-    if (!isThere) throw unknownItem(call.names[1] ?? "");
-    return { body: toWire(conversation) };
-  }
+  const path = "/v1/conversations";
+  return [
+    toRoute("POST", path, async (call) => {
+      const { owner } = call.token;
+      const fields = readFields(hasBody(call.request) ? (await readBody(call)).json : {});
+      const metadata = readMetadata(fields, "metadata") ?? {};
+      const items = readItems(fields, "items", sealOf(owner)) ?? [];
+      return { body: toWire(await gateway.create(owner, metadata, items)) };
+    }),
+    toRoute("GET", `${path}/:id`, async (call) => ({ body: toWire(await read(call)) })),
+    // Null removes all metadata.
+    toRoute("POST", `${path}/:id`, async (call) => {
+      const fields = readFields((await readBody(call)).json);
+      if (fields.values["metadata"] === undefined) missing("metadata");
+      const metadata = readMetadata(fields, "metadata") ?? {};
+      const id = idIn(call);
+      if (!(await store.describeConversation(call.token.owner, id, metadata, now()))) throw unknownConversation(id);
+      return { body: toWire(await read(call)) };
+    }),
+    toRoute("DELETE", `${path}/:id`, async (call) => {
+      const id = idIn(call);
+      if (!(await store.deleteConversation(call.token.owner, id, newKey(), now()))) throw unknownConversation(id);
+      return { body: { id, object: "conversation.deleted", deleted: true } };
+    }),
+    toRoute("GET", `${path}/:id/items`, async (call) => {
+      const { owner } = call.token;
+      const id = idIn(call);
+      const query = toQuery(call.request.url);
+      const page = await store.conversationItems(owner, id, readItemsWanted(query));
+      if (page === undefined) throw unknownConversation(id);
+      return { body: writeList(page, sealOf(owner), showsSeals(query)) };
+    }),
+    toRoute("POST", `${path}/:id/items`, async (call) => {
+      const { owner } = call.token;
+      const id = idIn(call);
+      const given = readItems(readFields((await readBody(call)).json), "items", sealOf(owner)) ?? missing("items");
+      const entries = await gateway.add(owner, id, given, call.signal);
+      if (entries === undefined) throw unknownConversation(id);
+      return { body: writeList({ entries, hasMore: false }, sealOf(owner), showsSeals(toQuery(call.request.url))) };
+    }),
+    toRoute("GET", `${path}/:id/items/:item`, async (call) => {
+      const item = await find(call);
+      return { body: writeItem(item, sealOf(call.token.owner), showsSeals(toQuery(call.request.url))) };
+    }),
+    toRoute("DELETE", `${path}/:id/items/:item`, async (call) => {
+      const conversation = await read(call);
+      const isThere = await store.deleteConversationItem(call.token.owner, conversation.id, itemIn(call));
+      if (!isThere) throw unknownItem(call.names[1] ?? "");
+      return { body: toWire(conversation) };
+    }),
+  ];
 
   async function read(call: Call): Promise<Conversation> {
     const id = idIn(call);
@@ -100,18 +90,6 @@ export function createConversationRoutes({ gateway, store, sealOf, newKey, now }
     if (item === undefined) throw unknownItem(call.names[1] ?? "");
     return item;
   }
-
-  const path = "/v1/conversations";
-  return [
-    toRoute("POST", path, create),
-    toRoute("GET", `${path}/:id`, retrieve),
-    toRoute("POST", `${path}/:id`, describe),
-    toRoute("DELETE", `${path}/:id`, remove),
-    toRoute("GET", `${path}/:id/items`, listItems),
-    toRoute("POST", `${path}/:id/items`, addItems),
-    toRoute("GET", `${path}/:id/items/:item`, retrieveItem),
-    toRoute("DELETE", `${path}/:id/items/:item`, removeItem),
-  ];
 }
 
 function idIn({ names }: Call): string {

@@ -1,36 +1,28 @@
 /** The front door put together: every path that the gateway answers, in one table, and the server before it. */
-import type { IncomingHttpHeaders } from "node:http";
-import type { GatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Route as AdapterRoute } from "../core/route/route.ts";
 import type { Operator } from "../core/store.ts";
-import type { Trace } from "../core/turn.ts";
 import { front as chat } from "../wires/chat/index.ts";
 import { front as responses } from "../wires/responses/index.ts";
 import type { Seal } from "../wires/wire.ts";
-import type { Route } from "./call.ts";
+import type { CallObserver, Handler, Route } from "./call.ts";
 import { createConsoleRoutes } from "./console.ts";
 import { type ConversationParts, createConversationRoutes } from "./conversations.ts";
 import { createModelRoutes } from "./models.ts";
 import { createOperatorRoutes, type OperatorParts } from "./operator.ts";
-import { createProbeRoutes } from "./probes.ts";
 import { createResponseRoutes } from "./responses.ts";
 import { createServer } from "./server.ts";
 import type { HttpSettings } from "./settings.ts";
 import { createStreams } from "./stream.ts";
-import type { Told } from "./told.ts";
 import { createTurnHandler } from "./turn.ts";
-import { createWebSockets } from "./websocket.ts";
+import { createWebSockets } from "./websocket/accept.ts";
 
 export interface DoorParts extends Omit<OperatorParts, "streams"> {
   readonly gateway: Gateway;
   readonly store: Operator & ConversationParts["store"];
   readonly route: AdapterRoute;
   readonly sealOf: (owner: string) => Seal;
-  readonly observer: {
-    begin(headers: IncomingHttpHeaders): Trace | undefined;
-    ended(told: Told): void;
-    refused(error: GatewayError, id: string, address: string | undefined): void;
+  readonly observer: CallObserver & {
     read(gauges: Gauges): Promise<{ readonly contentType: string; readonly text: string }>;
   };
 }
@@ -46,32 +38,38 @@ interface Gauges {
   readonly adapters: ReturnType<AdapterRoute["states"]>;
 }
 
-export interface OpenDoor {
-  listen(): Promise<string>;
-  change(settings: HttpSettings): void;
-  close(): Promise<void>;
-}
-
-export function createDoor(first: HttpSettings, parts: DoorParts): OpenDoor {
-  const { gateway, store, route, observer, now, newKey } = parts;
+export function createDoor(first: HttpSettings, parts: DoorParts) {
+  const { gateway, store, route, observer } = parts;
   let { limits } = first;
   const streams = createStreams(() => ({ heartbeatMs: limits.heartbeatMs, stalledMs: limits.stalledClientTimeoutMs }));
   const shared = { ...parts, streams };
 
-  const sockets = createWebSockets({ ...shared, begin: observer.begin, ended: observer.ended });
-  const readMetrics = async () =>
-    observer.read({
-      running: server.running(),
+  const sockets = createWebSockets(shared);
+
+  /** Whether it can take turns. The adapters' names are the operator's. */
+  const ready: Handler = async ({ token }) => {
+    await store.check();
+    if (!token.opens.has("operator")) return { body: { status: "ready" } };
+    const adapters = Object.fromEntries(route.states().map(({ name, state }) => [name, state]));
+    return { body: { status: "ready", adapters } };
+  };
+
+  const metrics: Handler = async () => {
+    const isReady = await store.check().then(
+      () => true,
+      () => false,
+    );
+    const { contentType, text } = await observer.read({
+      running: server.held.turns,
       waiting: gateway.waiting,
       background: gateway.running,
       connections: sockets.count(),
-      heldBytes: server.heldBytes(),
-      isReady: await store.check().then(
-        () => true,
-        () => false,
-      ),
+      heldBytes: server.held.bytes,
+      isReady,
       adapters: route.states(),
     });
+    return { body: text, headers: { "content-type": contentType } };
+  };
 
   const routes: readonly Route[] = [
     { method: "POST", path: "/v1/chat/completions", doors: ["chat"], handle: createTurnHandler(chat, shared) },
@@ -81,19 +79,20 @@ export function createDoor(first: HttpSettings, parts: DoorParts): OpenDoor {
     ...createConversationRoutes(shared),
     ...createModelRoutes(() => route.models()),
     ...createOperatorRoutes(shared),
-    ...createProbeRoutes({ check: () => store.check(), adapters: () => route.states(), readMetrics }),
+    { method: "GET", path: "/healthz", doors: [], handle: () => ({ body: { status: "ok" } }) },
+    { method: "GET", path: "/readyz", doors: [], handle: ready },
+    { method: "GET", path: "/metrics", doors: ["metrics", "operator"], handle: metrics },
     ...createConsoleRoutes(new URL("../console/", import.meta.url)),
   ];
-  const { begin, ended, refused } = observer;
-  const server = createServer(first, { routes, streams, now, newId: () => `req_${newKey()}`, begin, ended, refused });
+  const server = createServer(first, { ...shared, routes });
 
   return {
     listen: () => server.listen(),
-    change(settings) {
+    change(settings: HttpSettings): void {
       ({ limits } = settings);
       server.change(settings);
     },
-    async close() {
+    async close(): Promise<void> {
       sockets.retire();
       await server.close(limits.drainTimeoutMs, () => gateway.close());
       streams.close();

@@ -1,5 +1,5 @@
 /** Failures over HTTP: one shape on every path and status, even where no request could be read. */
-import { STATUS_CODES, type ServerResponse } from "node:http";
+import { type Server, STATUS_CODES, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { type ErrorCode, GatewayError, toWireError } from "../core/errors.ts";
 import { hasBody } from "./body.ts";
@@ -42,26 +42,32 @@ function closeAfterReading(socket: Socket): void {
 
 const lingerMs = 2_000;
 
-/** Answers on the bare socket what is no HTTP request. Returns what was said, unless it was about a request that has its own end. */
-export function answerMalformed(
-  failure: Error & { code?: string },
-  socket: Socket,
-  id: string,
-): GatewayError | undefined {
-  // Node reports each chunk that it cannot parse: a client that was answered and still sends is waited for.
-  if (socket.writableEnded && failure.code !== "ECONNRESET") return undefined;
-  if (failure.code === "ECONNRESET" || !socket.writable) socket.destroy();
-  else if (socket.bytesRead === 0) closeUnused(socket);
-  else return answerBare(socketErrors[failure.code ?? ""] ?? malformed, socket, id);
-  return undefined;
-}
+type Refused = (error: GatewayError, id: string, address: string | undefined) => void;
 
-/** Answers CONNECT in the same way: the client takes us for a proxy. */
-export function answerTunnel(socket: Socket, id: string): GatewayError | undefined {
-  // Nobody else handles its errors now.
-  socket.on("error", () => {});
-  const message = "The gateway is not a proxy, so it does not support CONNECT. Send the request itself.";
-  return answerBare(["malformed_http", message], socket, id);
+/** Answers on the bare socket what is no HTTP request, and CONNECT: the client takes us for a proxy. */
+export function refuseMalformed(server: Server, newId: () => string, refused: Refused): void {
+  function refuse(socket: Socket, words: Words): void {
+    const id = newId();
+    const { remoteAddress } = socket;
+    const error = answerBare(words, socket, id);
+    if (error !== undefined) refused(error, id, remoteAddress);
+  }
+  server.on("clientError", ({ code }: NodeJS.ErrnoException, stream) => {
+    const socket = stream as Socket;
+    // Node reports each chunk that it cannot parse: a client that was answered and still sends is waited for.
+    if (socket.writableEnded && code !== "ECONNRESET") return;
+    if (code === "ECONNRESET" || !socket.writable) socket.destroy();
+    else if (socket.bytesRead === 0) closeUnused(socket);
+    else refuse(socket, socketErrors[code ?? ""] ?? malformed);
+  });
+  server.on("connect", ({ socket }) => {
+    // Nobody else handles its errors now.
+    socket.on("error", () => {});
+    refuse(socket, [
+      "malformed_http",
+      "The gateway is not a proxy, so it does not support CONNECT. Send the request itself.",
+    ]);
+  });
 }
 
 /** A connection that asked for nothing. After a long tick, what it has sent meanwhile is read first. */
@@ -73,6 +79,7 @@ function closeUnused(socket: Socket): void {
 
 type Words = readonly [code: ErrorCode, message: string];
 
+/** Returns what was said, unless it was about a request that has its own end. */
 function answerBare(words: Words, socket: Socket, id: string): GatewayError | undefined {
   // No public property tells the answer that is in progress on a socket; Node's own handler looks here too.
   const { _httpMessage: answer } = socket as { readonly _httpMessage?: ServerResponse | null };

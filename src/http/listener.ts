@@ -1,8 +1,7 @@
-/** Where the server listens: at an address, at every address of `localhost`, or on a unix socket. */
-import { promises as dns } from "node:dns";
+/** Where the server listens: at an address, or on a unix socket. */
 import { once } from "node:events";
 import { chmodSync, lstatSync, rmSync } from "node:fs";
-import { type AddressInfo, connect, createServer, type ListenOptions, type Server } from "node:net";
+import { type AddressInfo, connect, type ListenOptions, type Server } from "node:net";
 import type { HttpSettings } from "./settings.ts";
 
 export interface Listener {
@@ -16,24 +15,7 @@ export interface Listener {
 const backlog = 4096;
 
 export function createListener(server: Server, maxConnections: number): Listener {
-  const servers = [server];
   server.maxConnections = maxConnections;
-
-  /** A further address, whose connections are the one server's. */
-  async function listenToo(host: string): Promise<void> {
-    const { port } = server.address() as AddressInfo;
-    const other = createServer({ allowHalfOpen: true, noDelay: true });
-    other.maxConnections = maxConnections;
-    other.on("connection", (socket) => server.emit("connection", socket));
-    try {
-      await begin(other, { host, port });
-      servers.push(other);
-    } catch (thrown) {
-      // A list of hosts may name one that this machine does not have.
-      if (!absent.has((thrown as NodeJS.ErrnoException).code)) throw thrown;
-    }
-  }
-
   return {
     async listen({ bind, port, socketMode }) {
       if (bind.startsWith("unix:")) {
@@ -44,29 +26,17 @@ export function createListener(server: Server, maxConnections: number): Listener
         chmodSync(path, socketMode);
         return bind;
       }
-      const [host = bind, ...others] = await findAddresses(bind);
-      await begin(server, { host, port });
-      for (const other of others) await listenToo(other);
+      // Every machine has its IPv4 address; which one a look-up names first is chance.
+      await begin(server, { host: bind === "localhost" ? "127.0.0.1" : bind, port });
       return toUrl(server.address() as AddressInfo);
     },
-    close: async () => {
-      await Promise.all(servers.map((each) => new Promise((resolve) => each.close(resolve))));
-    },
+    close: () => new Promise((resolve) => server.close(() => resolve())),
   };
 }
-
-const absent: ReadonlySet<unknown> = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
 
 async function begin(server: Server, where: ListenOptions): Promise<void> {
   server.listen({ backlog, ...where });
   await once(server, "listening");
-}
-
-/** All addresses of `localhost`, IPv4 first, which every machine has. */
-async function findAddresses(bind: string): Promise<readonly string[]> {
-  if (bind !== "localhost") return [bind];
-  const found = await dns.lookup(bind, { all: true, order: "ipv4first" });
-  return [...new Set(found.map(({ address }) => address))];
 }
 
 /** Clears what a killed process left behind. Anything else, or one in use, stays: listening reports it. */

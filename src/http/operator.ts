@@ -1,9 +1,10 @@
 /** The operator's routes: list, show, delete, export, import and prune what is stored, whoever owns it. */
 import { GatewayError, toWireError } from "../core/errors.ts";
 import type { Erased, Operator, Pruned, SessionRecord, SessionSummary, TurnRecord } from "../core/store.ts";
+import { type Fields, missing, readChoice, readInteger, readString } from "../wires/fields.ts";
 import { readPieces } from "./body.ts";
-import type { Call, Handler, Route } from "./call.ts";
-import { exclusive, hintNames, readHintOf, readLimit, readQuery } from "./query.ts";
+import type { Call, Result, Route } from "./call.ts";
+import { checkExclusive, hintNames, readFilter, readHintOf } from "./query.ts";
 import type { Streams } from "./stream.ts";
 
 export interface OperatorParts {
@@ -16,91 +17,77 @@ export interface OperatorParts {
 }
 
 export function createOperatorRoutes({ store, streams, now, newKey, prune }: OperatorParts): readonly Route[] {
-  const list: Handler = async ({ request }) => {
-    const query = readQuery(request, [...hintNames, "after", "limit", "outside"]);
-    const hint = readHintOf(query);
-    const isOutside = query.outside === "true";
-    if (isOutside && hint !== undefined) throw exclusive("outside", "hint");
-    const wanted = { owner: query.owner, after: query.after, limit: readLimit(query.limit) };
-    const found = isOutside ? store.listOutside(wanted) : store.listSessions({ ...wanted, hint });
-    const { entries, hasMore } = await found;
-    return { body: { object: "list", data: entries.map(toSummary), hasMore } };
-  };
-
-  const show: Handler = async (call) => {
-    readQuery(call.request, []);
-    const [id = ""] = call.names;
-    const session = await store.readSession(id);
-    return pour(call, writeSession(session, id, store.readTurns(session)), "application/json", streams);
-  };
-
-  const eraseOne: Handler = async ({ request, names: [id = ""] }) => {
-    readQuery(request, []);
-    return { body: toDeleted(await store.erase(id, newKey(), now())) };
-  };
-
-  const eraseUnderHint: Handler = async ({ request, settings }) => {
-    const query = readQuery(request, hintNames);
-    const hint = readHintOf(query);
-    if (hint === undefined) throw missingHint();
-    // They may have turns running, and nothing stored yet.
-    const owners = settings.tokens.map(({ owner }) => owner);
-    const erased = await store.eraseHint({ hint, owner: query.owner, owners }, newKey(), now());
-    return { body: { object: "list", data: erased.map(toDeleted) } };
-  };
-
-  const exportAll: Handler = async (call) => {
-    const { session, ...query } = readQuery(call.request, [...hintNames, "session"]);
-    const hint = readHintOf(query);
-    if (hint !== undefined && session !== undefined) throw exclusive("session", "hint");
-    if (hint === undefined && query.owner !== undefined) throw missingHint();
-    call.record.objectId = session;
-    const one = session === undefined ? undefined : [session];
-    const ids = hint === undefined ? one : await findUnder(hint, query.owner);
-    return pour(call, store.exportLines(ids), "application/x-ndjson", streams);
-  };
+  return [
+    toRoute("GET", "/operator/sessions", [...hintNames, "after", "limit", "outside"], async (_call, query) => {
+      const hint = readHintOf(query);
+      checkExclusive(query, "outside", "user");
+      checkExclusive(query, "outside", "hint");
+      const limit = readInteger(query, "limit", 1, maxLimit) ?? usualLimit;
+      const wanted = { owner: readString(query, "owner"), after: readString(query, "after"), limit };
+      const isOutside = readChoice(query, "outside", ["true", "false"]) === "true";
+      const page = await (isOutside ? store.listOutside(wanted) : store.listSessions({ ...wanted, hint }));
+      return { body: { object: "list", data: page.entries.map(toSummary), hasMore: page.hasMore } };
+    }),
+    toRoute("DELETE", "/operator/sessions", hintNames, async ({ settings }, query) => {
+      const hint = readHintOf(query) ?? missingHint();
+      // They may have turns running, and nothing stored yet.
+      const owners = settings.tokens.map(({ owner }) => owner);
+      const erased = await store.eraseHint({ hint, owner: readString(query, "owner"), owners }, newKey(), now());
+      return { body: { object: "list", data: erased.map(toDeleted) } };
+    }),
+    toRoute("GET", "/operator/sessions/:id", [], async (call) => {
+      const [id = ""] = call.names;
+      const session = await store.readSession(id);
+      return pour(call, writeSession(session, id, store.readTurns(session)), "application/json", streams);
+    }),
+    toRoute("DELETE", "/operator/sessions/:id", [], async ({ names: [id = ""] }) => ({
+      body: toDeleted(await store.erase(id, newKey(), now())),
+    })),
+    toRoute("GET", "/operator/export", [...hintNames, "session"], async (call, query) => {
+      const hint = readHintOf(query);
+      const owner = readString(query, "owner");
+      const session = readString(query, "session");
+      checkExclusive(query, "session", "user");
+      checkExclusive(query, "session", "hint");
+      if (hint === undefined && owner !== undefined) missingHint();
+      call.record.objectId = session;
+      const one = session === undefined ? undefined : [session];
+      const ids = hint === undefined ? one : await findUnder(hint, owner);
+      return pour(call, store.exportLines(ids), "application/x-ndjson", streams);
+    }),
+    toRoute("POST", "/operator/import", [], async (call) => {
+      const { "content-type": type = "" } = call.request.headers;
+      if (!/^application\/x-ndjson\s*(;|$)/i.test(type)) {
+        const message = "The body must be an archive: send the header 'Content-Type: application/x-ndjson'.";
+        throw new GatewayError("unsupported_media_type", message);
+      }
+      return { body: { object: "import", ...(await store.importLines(readPieces(call))) } };
+    }),
+    toRoute("POST", "/operator/prune", [], async () => ({ body: { object: "prune", ...(await prune()) } })),
+  ];
 
   async function findUnder(hint: string, owner: string | undefined): Promise<readonly string[]> {
     const { entries } = await store.listSessions({ hint, owner, limit: maxOwners });
     if (entries.length === 0) throw new GatewayError("not_found", "There is no session under this hint.");
     return entries.map(({ id }) => id);
   }
+}
 
-  const importAll: Handler = async (call) => {
-    readQuery(call.request, []);
-    const { "content-type": type = "" } = call.request.headers;
-    if (!/^application\/x-ndjson\s*(;|$)/i.test(type)) {
-      const message = "The body must be an archive: send the header 'Content-Type: application/x-ndjson'.";
-      throw new GatewayError("unsupported_media_type", message);
-    }
-    return { body: { object: "import", ...(await store.importLines(readPieces(call))) } };
-  };
+type Answer = (call: Call, query: Fields) => Promise<Result | undefined>;
 
-  const pruneNow: Handler = async ({ request }) => {
-    readQuery(request, []);
-    const { sessions, turns } = await prune();
-    return { body: { object: "prune", sessions, turns } };
-  };
-
-  const doors = ["operator"] as const;
-  return [
-    { method: "GET", path: "/operator/sessions", doors, handle: list },
-    { method: "DELETE", path: "/operator/sessions", doors, handle: eraseUnderHint },
-    { method: "GET", path: "/operator/sessions/:id", doors, handle: show },
-    { method: "DELETE", path: "/operator/sessions/:id", doors, handle: eraseOne },
-    { method: "GET", path: "/operator/export", doors, handle: exportAll },
-    { method: "POST", path: "/operator/import", doors, handle: importAll },
-    { method: "POST", path: "/operator/prune", doors, handle: pruneNow },
-  ];
+function toRoute(method: string, path: string, filters: readonly string[], answer: Answer): Route {
+  return { method, path, doors: ["operator"], handle: (call) => answer(call, readFilter(call.request, filters)) };
 }
 
 /** An owner has one session under a hint. */
 const maxOwners = 10_000;
 
+const usualLimit = 50;
+const maxLimit = 1_000;
+
 /** A missing hint must not mean everybody's sessions. */
-function missingHint(): GatewayError {
-  const message = "Specify whose sessions: 'user' or 'hint' is missing.";
-  return new GatewayError("missing_required_parameter", message, { param: "user" });
+function missingHint(): never {
+  missing("user", "Specify whose sessions, by 'user' or 'hint'.");
 }
 
 const toDeleted = ({ id, type }: Erased) => ({ id, object: type, deleted: true });
@@ -147,12 +134,12 @@ function toTurn({ key, parent, model, createdAt, input, answer, told, record }: 
 
 /** Sends text as it comes. What fails before the first of it is told by a status, what fails later cuts the answer. */
 async function pour(
-  { id, response }: Call,
+  { record, response }: Call,
   texts: AsyncIterable<string>,
   type: string,
   streams: Streams,
 ): Promise<undefined> {
-  const headers = { "content-type": `${type}; charset=utf-8`, "cache-control": "no-store", "x-request-id": id };
+  const headers = { "content-type": `${type}; charset=utf-8`, "cache-control": "no-store", "x-request-id": record.id };
   const stream = streams.open(response, () => response.writeHead(200, headers), false);
   for await (const text of texts) {
     await stream.write(text);

@@ -1,7 +1,7 @@
-/** Finds what answers a path; of one that nothing answers it says what was probably meant. */
+/** Finds what answers a path, and says of one that nothing answers what there is. */
+import type { IncomingMessage } from "node:http";
 import { GatewayError } from "../core/errors.ts";
 import type { Call, Route } from "./call.ts";
-import { asksForWebSocket } from "./upgrade.ts";
 
 /** The routes of one path, by their methods; all ask for the same doors. */
 export interface Place extends Pick<Route, "path" | "doors"> {
@@ -26,9 +26,13 @@ export function createFindPlace(routes: readonly Route[]): FindPlace {
 }
 
 /** Throws what is wrong with path or method; the answer then lists the methods that the path has. */
-export function requireRoute(find: FindPlace, place: Place | undefined, { path, request, response }: Call): Route {
+export function requireRoute(place: Place | undefined, { record, request, response }: Call): Route {
+  const { path } = record;
   const { method = "GET" } = request;
-  if (place === undefined) throw unknownUrl(method, path, (other) => find(other) !== undefined);
+  if (place === undefined) {
+    const remedy = "A client's base URL ends with /v1; turns go to POST /v1/chat/completions or POST /v1/responses.";
+    throw new GatewayError("unknown_url", `Unknown request URL: ${method} ${path}. ${remedy}`);
+  }
   const wanted = asksForWebSocket(request) && place.routes.has("UPGRADE") ? "UPGRADE" : method;
   const route = place.routes.get(wanted === "HEAD" ? "GET" : wanted);
   if (route !== undefined) return route;
@@ -36,6 +40,10 @@ export function requireRoute(find: FindPlace, place: Place | undefined, { path, 
   response.setHeader("allow", methods.join(", "));
   const message = `Method ${method} is not allowed on ${place.path}; use ${methods.join(" or ")}.`;
   throw new GatewayError("method_not_allowed", message);
+}
+
+export function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
+  return headers.upgrade !== undefined && method === "GET" && headers.upgrade.toLowerCase() === "websocket";
 }
 
 /** What stands in the places that the route leaves open. */
@@ -76,25 +84,7 @@ function decode(path: string): string | undefined {
   }
 }
 
-export function toQuery(target: string): URLSearchParams {
+export function toQuery(target = ""): URLSearchParams {
   const [, query = ""] = /[?#](.*)/s.exec(target) ?? [];
   return new URLSearchParams(query);
-}
-
-/** Most unknown paths come from a base URL with a slash too many, with an endpoint in it, or with `/v1` missing or doubled. */
-function unknownUrl(method: string, path: string, isKnown: (path: string) => boolean): GatewayError {
-  const clean = path.replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
-  const guesses = [
-    clean,
-    clean.replace(/^\/v1\//, "/"),
-    `/v1${clean}`,
-    clean.replace(/^\/v1\/(?:chat\/completions|responses)(?=\/)/, "/v1"),
-    clean.replace(/^.+(?=\/v1\/)/, ""),
-  ];
-  const meant = guesses.find(isKnown);
-  const remedy =
-    meant === undefined
-      ? "Send turns to POST /v1/chat/completions or POST /v1/responses."
-      : `Did you mean ${meant}? A client's base URL must end with /v1.`;
-  return new GatewayError("unknown_url", `Unknown request URL: ${method} ${path}. ${remedy}`);
 }

@@ -1,35 +1,25 @@
 /** The front door's server: takes requests in, turns what their handlers return or throw into bytes, and closes. */
-import { createServer as createNodeServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { Socket } from "node:net";
+import { createServer as createNodeServer, type IncomingMessage } from "node:http";
+import type { ServerResponse } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
 import { type GatewayError, toGatewayError } from "../core/errors.ts";
 import { createAdmission, type Terms, toTerms } from "./admission.ts";
-import type { Call, Result, Route } from "./call.ts";
+import { createBudget } from "./budget.ts";
+import { Call, type CallObserver, type CallRecord, type Result, type Route } from "./call.ts";
 import { watchConnections } from "./connections.ts";
-import { answerMalformed, answerTunnel, closeUnread, draining, toErrorResult } from "./errors.ts";
+import { closeUnread, draining, refuseMalformed, toErrorResult } from "./errors.ts";
 import { createListener } from "./listener.ts";
-import { createRequests, type RequestParts, uncountedBytes } from "./requests.ts";
+import { asksForWebSocket, toPath } from "./router.ts";
 import type { HttpSettings } from "./settings.ts";
-import { createShares } from "./shares.ts";
-import { asksForWebSocket, serveUpgrades } from "./upgrade.ts";
+import type { Streams } from "./stream.ts";
+import { serveUpgrades } from "./websocket/accept.ts";
 
-export interface ServerParts extends RequestParts {
+export interface ServerParts {
   readonly routes: readonly Route[];
-  /** Told of what was no request. */
-  readonly refused: (error: GatewayError, id: string, address: string | undefined) => void;
-}
-
-export interface DoorServer {
-  /** Resolves with the address. */
-  listen(): Promise<string>;
-  /** For all requests from now on. Where it listens stays as it is. */
-  change(settings: HttpSettings): void;
-  /** Lets in nobody new, and waits for what runs; what still does after that time is stopped, beginning with `interrupt`. */
-  close(drainMs: number, interrupt: () => Promise<void>): Promise<void>;
-  /** Requests that have a turn's place. */
-  running(): number;
-  /** Of bodies, and of answers that nobody has read. */
-  heldBytes(): number;
+  readonly streams: Streams;
+  readonly now: () => number;
+  readonly newKey: () => string;
+  readonly observer: CallObserver;
 }
 
 const maxConnections = 10_000;
@@ -38,10 +28,11 @@ const keepAliveMs = 130_000;
 /** While it closes, how long a request may still be on its way, and a stopped one may take to tell its caller why. */
 const arrivingMs = 500;
 const stoppingMs = 1_000;
+/** The system takes so much of an answer at once, unless it waits for earlier ones on its connection. */
+const atOnceBytes = 64 * 1_024;
 
-export function createServer(settings: HttpSettings, parts: ServerParts): DoorServer {
-  const { routes, now, newId, refused } = parts;
-  let terms = toTerms(settings);
+export function createServer(first: HttpSettings, { routes, streams, now, newKey, observer }: ServerParts) {
+  let terms = toTerms(first);
   let isDraining = false;
   const server = createNodeServer(
     {
@@ -57,46 +48,76 @@ export function createServer(settings: HttpSettings, parts: ServerParts): DoorSe
     },
     serve,
   );
-  refuseMalformed(server, newId, refused);
+  refuseMalformed(server, () => `req_${newKey()}`, observer.refused);
   serveUpgrades(server, serve);
   // Whoever reads the body says that it may come; any other expectation is ignored.
-  for (const expectation of ["checkExpectation", "checkContinue"]) {
-    server.on(expectation, (request, response) => server.emit("request", request, response));
-  }
+  server.on("checkExpectation", serve);
+  server.on("checkContinue", serve);
   const listener = createListener(server, maxConnections);
   const connections = watchConnections(server, () => isDraining);
-  const admit = createAdmission(routes, now, connections, () => isDraining);
-  const shares = createShares();
-  const requests = createRequests(parts, shares, (call) => admit.again(call, terms));
+  const budget = createBudget(now);
+  const admit = createAdmission({ routes, now, budget, connections, isDraining: () => isDraining });
   const together = createCohort();
+  const calls = new Set<Call>();
+  const callParts = {
+    now,
+    open: budget.open,
+    readmit: (call: Call) => admit.again(call, terms),
+    ended(call: Call): void {
+      calls.delete(call);
+      observer.ended(call.record);
+    },
+  };
 
   function serve(request: IncomingMessage, response: ServerResponse, head?: Buffer): void {
     const own = terms;
-    const { call, through } = requests.open(request, response, own, head);
-    void answer(call, own)
-      .catch((thrown: unknown) => fail(call, thrown))
-      .catch(() => response.destroy())
-      .finally(through);
+    const { method, headers, url = "/" } = request;
+    const record: CallRecord = {
+      kind: "request",
+      id: `req_${newKey()}`,
+      clientId: headers["x-client-request-id"]?.toString(),
+      trace: observer.begin(headers),
+      method,
+      path: toPath(url).path,
+      address: own.addressOf(request),
+      startedAt: now(),
+      isQuiet: false,
+      isStreamed: false,
+      status: undefined,
+      ms: 0,
+    };
+    const call = new Call(callParts, { request, response, settings: own.settings, record, head });
+    calls.add(call);
+    connections.begin(request);
+    response.on("error", ignore);
+    response.once("close", () => {
+      connections.end(request);
+      call.close();
+    });
+    void answer(call, own);
   }
 
+  /** Never throws. */
   async function answer(call: Call, own: Terms): Promise<void> {
-    await together();
-    // Its caller may have left meanwhile.
-    if (call.response.destroyed) return;
-    const { record } = call;
-    const route = admit.first(call, own);
-    const result = "handle" in route ? await route.handle(call) : route;
-    record.isStreamed = result === undefined;
-    if (result === undefined) return;
-    if (record.said !== undefined && record.said.isRepeated !== true) record.firstWordAt = now();
-    send(call, result);
+    try {
+      await together();
+      // Its caller may have left meanwhile.
+      if (call.response.destroyed) return;
+      const route = admit.first(call, own);
+      const result = "handle" in route ? await route.handle(call) : route;
+      if (result === undefined) call.record.isStreamed = true;
+      else send(call, result);
+    } catch (thrown) {
+      fail(call, toGatewayError(thrown));
+    } finally {
+      call.leave();
+    }
   }
 
-  function fail(call: Call, thrown: unknown): void {
+  function fail(call: Call, thrown: GatewayError): void {
     const { response, record } = call;
-    let error = toGatewayError(thrown);
     // The turn was interrupted, not this caller.
-    if (error.code === "interrupted" && isDraining) error = draining();
+    const error = thrown.code === "interrupted" && isDraining ? draining() : thrown;
     if (response.destroyed) record.failure ??= error;
     else record.failure = error;
     if (response.headersSent || response.destroyed) return void response.destroy();
@@ -104,42 +125,45 @@ export function createServer(settings: HttpSettings, parts: ServerParts): DoorSe
     send(call, toErrorResult(error));
   }
 
-  function send(call: Call, { status = 200, body, headers }: Result): void {
-    const { id, request, response } = call;
+  function send(call: Call, { status = 200, body, headers: own }: Result): void {
+    const { request, response, record } = call;
     if (response.headersSent || response.destroyed) return;
     const sent = typeof body === "object" && !Buffer.isBuffer(body) ? JSON.stringify(body) : body;
     const length = sent === undefined ? 0 : Buffer.byteLength(sent);
     // What a turn has made is sent in any case.
-    if (request.method === "GET" && status < 400 && length > uncountedBytes(response)) call.share.checkBytes(length);
+    if (length > atOnceBytes && request.method === "GET") call.share.take(length);
+    else if (length > atOnceBytes) call.share.count(length);
+    if (record.answer !== undefined) record.firstMs = now() - record.startedAt;
     if (isDraining || !connections.isTrusted(request.socket)) response.setHeader("connection", "close");
-    response.writeHead(status, {
-      ...(sent !== undefined && { "content-type": "application/json; charset=utf-8" }),
-      // Without a length some browsers wait for a body.
-      ...(status !== 304 && { "content-length": length }),
-      // No cache may keep what a token has opened.
-      "cache-control": "no-store",
-      "x-request-id": id,
-      ...headers,
-    });
+    const headers: Record<string, string | number> = { "cache-control": "no-store", "x-request-id": record.id };
+    if (sent !== undefined) headers["content-type"] = "application/json; charset=utf-8";
+    // Without a length some browsers wait for a body.
+    if (status !== 304) headers["content-length"] = length;
+    response.writeHead(status, Object.assign(headers, own));
     response.end(request.method === "HEAD" ? undefined : sent);
+    if (response.writableLength > 0) streams.watch(response);
   }
 
   async function stopLate(drainMs: number, interrupt: () => Promise<void>, signal: AbortSignal): Promise<void> {
     await wait(drainMs, undefined, { signal });
     // Whoever follows a turn that outlives its caller is told its end first.
     await Promise.race([interrupt(), wait(stoppingMs / 2, undefined, { signal })]);
-    requests.stopAll(draining());
+    for (const call of calls) call.stop(draining());
     await wait(stoppingMs, undefined, { signal });
     server.closeAllConnections();
-    requests.cutAll();
+    // Some have become connections of their own.
+    for (const { request } of calls) request.socket.destroy();
   }
 
   return {
-    listen: () => listener.listen(settings),
-    change(next) {
+    /** Resolves with the address. */
+    listen: () => listener.listen(first),
+    /** For all requests from now on. Where it listens stays as it is. */
+    change(next: HttpSettings): void {
       terms = toTerms(next);
     },
-    async close(drainMs, interrupt) {
+    /** Lets in nobody new, and waits for what runs; what still does after that time is stopped, beginning with `interrupt`. */
+    async close(drainMs: number, interrupt: () => Promise<void>): Promise<void> {
       isDraining = true;
       const over = new AbortController();
       const cutting = setInterval(connections.cutSilent, arrivingMs);
@@ -149,22 +173,12 @@ export function createServer(settings: HttpSettings, parts: ServerParts): DoorSe
       over.abort();
       await stopping;
     },
-    running: shares.entered,
-    heldBytes: shares.bytes,
+    /** Turns' places, and bytes of bodies and of answers that nobody has read. */
+    held: budget.all,
   };
 }
 
-function refuseMalformed(server: Server, newId: () => string, refused: ServerParts["refused"]): void {
-  function refuse(socket: Socket, answer: (id: string) => GatewayError | undefined): void {
-    const id = newId();
-    const error = answer(id);
-    if (error !== undefined) refused(error, id, socket.remoteAddress);
-  }
-  server.on("clientError", (error, socket) =>
-    refuse(socket as Socket, (id) => answerMalformed(error, socket as Socket, id)),
-  );
-  server.on("connect", ({ socket }) => refuse(socket, (id) => answerTunnel(socket, id)));
-}
+function ignore(): void {}
 
 /**
  * What came in one tick takes each step side by side: a turn's code does not fit the processor's cache, and all but the

@@ -35,7 +35,7 @@ export interface Token {
   readonly maxConcurrentTurns?: number | undefined;
 }
 
-export interface Rate {
+interface Rate {
   readonly requestsPerMinute: number;
   readonly burst: number;
 }
@@ -43,7 +43,7 @@ export interface Rate {
 /** A header's name in lower case, or the field of the body. */
 export type Hint = { readonly type: "header"; readonly name: string } | { readonly type: "user" };
 
-export interface HttpLimits {
+interface HttpLimits {
   readonly maxBodyBytes: number;
   readonly maxConcurrentTurns: number;
   readonly maxQueuedPerThread: number;

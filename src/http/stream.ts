@@ -1,98 +1,99 @@
 /** Server-sent events to many callers: one beat for all of them keeps quiet streams alive and cuts readers that stand still. */
 import type { ServerResponse } from "node:http";
 
-export interface Stream {
-  /** Sends text in one write. A promise says that the caller reads too slowly, and resolves when it has caught up. */
-  write(text: string): Promise<void> | undefined;
-  end(text: string): void;
+interface Times {
+  readonly heartbeatMs: number;
+  readonly stalledMs: number;
 }
 
-export interface Streams {
-  /** The head goes out with the first text, or with the first heartbeat, if there are any. */
-  open(response: ServerResponse, writeHead: () => void, hasHeartbeats?: boolean): Stream;
-  /** Cuts a caller that stops reading an answer which is written as a whole. */
-  watch(response: ServerResponse): void;
-  close(): void;
-}
+export type Streams = ReturnType<typeof createStreams>;
 
 const heartbeat = ": heartbeat\n\n";
 /** A slow reader may leave this much unread before the adapter is paused. */
-const maxUnsentBytes = 1024 * 1024;
+export const maxUnsentBytes = 1024 * 1024;
 /** Beats in the shorter of the two times. */
 const beatsPerTime = 4;
 
-interface Watched {
-  readonly response: ServerResponse;
-  /** Absent: nothing is sent to keep it alive. */
-  readonly open: (() => void) | undefined;
-  /** When something was last written, as of the beat before. */
-  written: number;
-  /** Its reader is behind, and must go on in time. */
-  isTimed: boolean;
-}
-
-export function createStreams(beat: () => { readonly heartbeatMs: number; readonly stalledMs: number }): Streams {
-  const all = new Set<Watched>();
-  let at = performance.now();
+export function createStreams(times: () => Times) {
+  const all = new Set<Stream>();
+  const clock = { at: performance.now() };
   let timer: NodeJS.Timeout | undefined;
 
   function tick(): void {
-    const { heartbeatMs, stalledMs } = beat();
     timer = undefined;
-    at = performance.now();
-    for (const watched of all) {
-      const { response, open } = watched;
-      const isBehind = response.writableLength > 0;
-      // Only the socket knows how much of a long write is taken; behind another answer on its connection there is none.
-      if (isBehind !== watched.isTimed && response.socket !== null) {
-        response.socket.setTimeout(isBehind ? stalledMs : 0);
-        watched.isTimed = isBehind;
-      }
-      if (open === undefined || isBehind || response.writableEnded || at - watched.written < heartbeatMs) continue;
-      open();
-      response.write(heartbeat);
-      watched.written = at;
-    }
+    clock.at = performance.now();
+    for (const stream of all) stream.beat(times());
     schedule();
   }
 
   function schedule(): void {
-    const { heartbeatMs, stalledMs } = beat();
+    const { heartbeatMs, stalledMs } = times();
     if (all.size > 0) timer ??= setTimeout(tick, Math.min(heartbeatMs, stalledMs) / beatsPerTime).unref();
   }
 
-  function add(response: ServerResponse, open: Watched["open"]): Watched {
-    if (timer === undefined) at = performance.now();
-    const watched = { response, open, written: at, isTimed: false };
-    all.add(watched);
-    response.once("close", () => all.delete(watched));
+  function open(response: ServerResponse, writeHead: () => void, hasHeartbeats: boolean): Stream {
+    if (timer === undefined) clock.at = performance.now();
+    const stream = new Stream(response, writeHead, hasHeartbeats, clock);
+    all.add(stream);
+    response.once("close", () => all.delete(stream));
     schedule();
-    return watched;
+    return stream;
   }
 
   return {
-    open(response, writeHead, hasHeartbeats = true) {
-      function open(): void {
-        if (!response.headersSent && !response.destroyed) writeHead();
-      }
-      const watched = add(response, hasHeartbeats ? open : undefined);
-      return {
-        write(text) {
-          if (text === "" || response.destroyed) return undefined;
-          open();
-          watched.written = at;
-          response.write(text);
-          return response.writableLength > maxUnsentBytes ? drained(response) : undefined;
-        },
-        end(text) {
-          open();
-          if (!response.destroyed) response.end(text);
-        },
-      };
-    },
-    watch: (response) => void add(response, undefined),
-    close: () => clearTimeout(timer),
+    /** The head goes out with the first text, or with the first heartbeat, if there are any. */
+    open,
+    /** Cuts a caller that stops reading an answer which is written as a whole. */
+    watch: (response: ServerResponse): void => void open(response, () => {}, false),
+    close: (): void => clearTimeout(timer),
   };
+}
+
+export class Stream {
+  private readonly response: ServerResponse;
+  private readonly writeHead: () => void;
+  private readonly hasHeartbeats: boolean;
+  private readonly clock: { readonly at: number };
+  /** When something was last written, as of the beat before. */
+  private written: number;
+  /** Its reader is behind, and must go on in time. */
+  private isTimed = false;
+
+  constructor(response: ServerResponse, writeHead: () => void, hasHeartbeats: boolean, clock: Stream["clock"]) {
+    this.response = response;
+    this.writeHead = writeHead;
+    this.hasHeartbeats = hasHeartbeats;
+    this.clock = clock;
+    this.written = clock.at;
+  }
+
+  /** Sends text in one write. A promise says that the caller reads too slowly, and resolves when it has caught up. */
+  write(text: string): Promise<void> | undefined {
+    const { response } = this;
+    if (text === "" || response.destroyed) return undefined;
+    if (!response.headersSent) this.writeHead();
+    this.written = this.clock.at;
+    response.write(text);
+    return response.writableLength > maxUnsentBytes ? drained(response) : undefined;
+  }
+
+  end(text: string): void {
+    if (this.response.destroyed) return;
+    if (!this.response.headersSent) this.writeHead();
+    this.response.end(text);
+  }
+
+  beat({ heartbeatMs, stalledMs }: Times): void {
+    const { response, hasHeartbeats, written, clock } = this;
+    const isBehind = response.writableLength > 0;
+    // Only the socket knows how much of a long write is taken; behind another answer on its connection there is none.
+    if (isBehind !== this.isTimed && response.socket !== null) {
+      response.socket.setTimeout(isBehind ? stalledMs : 0);
+      this.isTimed = isBehind;
+    }
+    if (hasHeartbeats && !isBehind && !response.writableEnded && clock.at - written >= heartbeatMs)
+      this.write(heartbeat);
+  }
 }
 
 function drained(response: ServerResponse): Promise<void> {

@@ -1,14 +1,13 @@
 /** The endpoints that take turns: a body goes in, an answer comes out, whole, as a stream of events, or promised. */
 import type { Caller, Gateway, Heading, Promised, Said } from "../core/gateway.ts";
 import type { Ask } from "../core/turn.ts";
+import { isObject } from "../wires/fields.ts";
 import type { Circumstances, Seal, Voice } from "../wires/wire.ts";
-import { checkAsk } from "./asked.ts";
-import { type Body, readBody } from "./body.ts";
-import type { Call, Handler, Result } from "./call.ts";
-import { type EventParts, tellInEvents, toProcessing } from "./events.ts";
-import { toHeaders } from "./headers.ts";
-import { readHint } from "./hint.ts";
-import { readIdempotency } from "./idempotency.ts";
+import { readBody } from "./body.ts";
+import { type Admitted, type Call, type Handler, noteSaid, type Result } from "./call.ts";
+import { toCaller } from "./caller.ts";
+import { type EventParts, tellInEvents, toHeaders, toProcessing } from "./events.ts";
+import { checkAsk } from "./models.ts";
 import { readLastEventId } from "./numbering.ts";
 import { toPath } from "./router.ts";
 
@@ -30,43 +29,39 @@ export interface TurnVoice extends Voice {
 export function createTurnHandler(front: TurnFront, parts: TurnParts): Handler {
   const { gateway, sealOf } = parts;
   return async (call) => {
-    const { token, settings, request } = call;
-    const body = await readBody(call);
-    const circumstances = { seal: sealOf(token.owner), exposesReasoning: settings.exposesReasoning };
-    const { ask, voice } = front.readRequest(withDeployment(body.json, call), circumstances);
+    const { request, share, token } = call;
+    // It may join the turn of an earlier request: whether it begins one is known when the key is looked up.
+    const isKeyed = request.headers["idempotency-key"] !== undefined;
+    share.check(isKeyed);
+    const read = readBody(call);
+    const { bytes, json } = read instanceof Promise ? await read : read;
+    const { ask, voice } = front.readRequest(withDeployment(json, call), toCircumstances(call, sealOf));
     checkAsk(token, ask);
-    const caller = toCaller(call, ask, body);
+    // A turn that outlives its request has a place of its own.
+    share.enter(isKeyed || ask.background === true);
+    const caller = toCaller(call, ask, bytes);
     if (!ask.stream) return answerWhole(call, ask, voice, caller, parts);
     const last = caller.idempotency && readLastEventId(request.headers);
     const numbering = caller.idempotency || ask.background === true ? { after: last?.number } : undefined;
+    const asking = last === undefined ? caller : { ...caller, resumes: last.isOf };
     return tellInEvents(call, { voice, model: ask.model, numbering }, parts, async (listener) => {
-      const said = await gateway.answer(ask, { ...caller, resumes: last?.isOf }, listener);
-      if ("answer" in said) call.record.said = said;
+      const said = await gateway.answer(ask, asking, listener);
+      noteSaid(call.record, said);
     });
   };
+}
+
+export function toCircumstances(
+  { token, settings }: Omit<Admitted, "share">,
+  sealOf: TurnParts["sealOf"],
+): Circumstances {
+  return { seal: sealOf(token.owner), exposesReasoning: settings.exposesReasoning };
 }
 
 /** A deployment in the path is the model, whatever the body says: Azure-style clients put anything there. */
 function withDeployment(json: unknown, { request }: Call): unknown {
   const { deployment } = toPath(request.url ?? "");
-  if (deployment === undefined || typeof json !== "object" || json === null) return json;
-  return { ...json, model: decodeURIComponent(deployment) };
-}
-
-/** `body`: of a request that may have a key. */
-export function toCaller(call: Call, ask: Pick<Ask, "user">, body?: Body): Caller {
-  const { request, settings, token, share, record } = call;
-  const hint = readHint(settings.hints, request.headers, ask.user);
-  const shows = token.showsHistory ?? settings.showsHistory;
-  return {
-    owner: token.owner,
-    hint: hint?.value,
-    shows: shows || hint?.shows === true,
-    signal: call.signal,
-    trace: record.trace,
-    hold: share.hold,
-    idempotency: body && readIdempotency(request, hint?.value, body.bytes),
-  };
+  return deployment === undefined || !isObject(json) ? json : { ...json, model: decodeURIComponent(deployment) };
 }
 
 async function answerWhole(
@@ -78,13 +73,10 @@ async function answerWhole(
 ): Promise<Result> {
   const said = await gateway.answer(ask, caller);
   const { heading, isRepeated } = said;
-  call.record.heading = heading;
-  if ("answer" in said) {
-    call.record.said = said;
-    // A background turn was acknowledged: whatever came of it is in its object.
-    if (said.answer.error !== undefined && ask.background !== true) throw said.answer.error;
-  }
-  return { body: toText(said, voice), headers: { ...toHeaders(heading, isRepeated), ...toProcessing(call, now) } };
+  noteSaid(call.record, said);
+  // A background turn was acknowledged: whatever came of it is in its object.
+  if ("answer" in said && said.answer.error !== undefined && ask.background !== true) throw said.answer.error;
+  return { body: toText(said, voice), headers: toProcessing(call, now, toHeaders(heading, isRepeated)) };
 }
 
 /** A turn as it stands, as JSON. */

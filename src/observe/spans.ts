@@ -2,10 +2,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Context, Span } from "@opentelemetry/api";
 import type { Trace, Turn } from "../core/turn.ts";
-import type { Attempt } from "./metrics.ts";
-import { failureOf, type RequestRecord } from "./record.ts";
-
-export type Spans = NonNullable<Awaited<ReturnType<typeof findSpans>>>;
+import { type Attempt, failureOf, type RequestRecord } from "./record.ts";
 
 /** Undefined if no SDK was there before the gateway: then neither the start nor a request pays for spans. */
 export async function findSpans() {
@@ -39,10 +36,8 @@ export async function findSpans() {
     /** A request begins, or a turn of a connection. */
     begin(headers: IncomingHttpHeaders): Trace | undefined {
       // If the SDK traces HTTP itself, our span is a child of its span.
-      const isFirst = trace.getActiveSpan() === undefined;
-      const within = isFirst ? toContext(readTrace(headers)) : context.active();
-      const kind = isFirst ? SpanKind.SERVER : SpanKind.INTERNAL;
-      return toTrace(tracer.startSpan("request", { kind }, within), within);
+      const within = trace.getActiveSpan() === undefined ? toContext(readTrace(headers)) : context.active();
+      return toTrace(tracer.startSpan("request", { kind: SpanKind.SERVER }, within), within);
     },
     ended(record: RequestRecord): void {
       const { kind, id, method = "", route, status, heading } = record;

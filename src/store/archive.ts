@@ -1,135 +1,146 @@
 /** The lines of an archive, each checked down to its fields before anything of it is stored. */
-import { setImmediate as nextTick } from "node:timers/promises";
-import { type Static, type TProperties, Type } from "typebox";
-import { Compile, type Validator } from "typebox/compile";
+import { closeSync, openSync, readSync } from "node:fs";
 import { GatewayError } from "../core/errors.ts";
-import { readLines } from "./lines.ts";
-import { archiveVersion as version } from "./schema.ts";
+import type { Item } from "../core/item.ts";
+import type { Answer } from "../core/turn.ts";
+import type { Kind } from "./rows.ts";
 
-const { Array: list, Optional: optional } = Type;
-const words = Type.String();
-const text = optional(words);
-const counted = Type.Integer({ minimum: 0 });
-const name = Type.String({ minLength: 1 });
-const key = Type.String({ pattern: "^[0-9a-f]{25}$" });
-const session = Type.String({ pattern: "^conv_[0-9a-f]{48}$" });
-const secrets = list(Type.String({ pattern: "^[0-9a-f]{64}$" }), { minItems: 1 });
-const mark = optional(Type.String({ pattern: "^[A-Za-z0-9+/=_-]{1,64}$" }));
-const date = Type.String({
-  pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,3})?Z$",
-});
-const fields = Type.Record(words, Type.Unknown());
+/** The engine before this one wrote version 1. */
+export const archiveVersion = 2;
 
-/** Every item may have an id and what its dialect adds. */
-function typed<Rest extends TProperties>(type: string, rest: Rest) {
-  const extra = optional(Type.Object({ dialect: Type.Enum(["chat", "responses"]), source: text, fields }));
-  return Type.Object({ type: Type.Literal(type), id: text, extra, ...rest });
-}
-
-const kind = Type.Enum(["function", "custom", "search"]);
-const role = Type.Enum(["system", "developer", "user", "assistant"]);
-const part = Type.Object({ type: Type.Enum(["text", "refusal", "image", "file", "audio", "other"]), text });
-const content = Type.Union([words, list(part)]);
-/** Where one was deleted a null stands. */
-const items = list(
-  Type.Union([
-    Type.Null(),
-    typed("message", { role, content, name: text }),
-    typed("reasoning", { summary: list(words), text: words, encrypted: text }),
-    typed("tool-call", { kind, callId: words, name: words, group: text, arguments: words }),
-    typed("tool-output", { kind, callId: words, output: content, tools: optional(list(fields)) }),
-    typed("compaction", { summary: words, encrypted: text }),
-    typed("other", {
-      exchange: optional(Type.Object({ side: Type.Enum(["model", "tools"]), id: words })),
-      words: text,
-    }),
-  ]),
-);
-const told = Type.Object({
-  status: Type.Enum(["completed", "incomplete", "failed", "cancelled"]),
-  finish: Type.Enum(["stop", "length", "content-filter", "tool-calls"]),
-  notes: fields,
-  usage: optional(Type.Record(words, counted)),
-  error: optional(Type.Object({ code: words, message: words, wireCode: words })),
-  endedAt: Type.Number(),
-});
-
-/** Without the keys no hint is recognised again, and nothing opens that clients carry sealed. The store's own come first. */
-const headForm = Type.Object({ version: counted, hintKeys: secrets, sealKeys: secrets });
-
-/** Its turns follow it, each after the one that it follows. */
-const sessionForm = Type.Object({
-  id: session,
-  owner: name,
-  kind: Type.Enum(["hidden", "hinted", "named"]),
-  shows: Type.Boolean(),
-  tip: optional(key),
-  metadata: Type.Record(words, words),
-  createdAt: date,
-  usedAt: date,
-});
-
-/** What was deleted, and holds the tree together, has nothing to tell. */
-const turnForm = Type.Object({
-  id: key,
-  owner: name,
-  session,
-  parent: optional(key),
-  remembers: Type.Boolean(),
-  question: mark,
-  digest: mark,
-  createdAt: date,
-  model: words,
-  input: items,
-  answer: items,
-  told: optional(told),
-  echo: text,
-});
-
-export type HeadLine = { readonly type: "portico" } & Static<typeof headForm>;
-export type SessionLine = { readonly type: "session" } & Static<typeof sessionForm>;
-export type TurnLine = { readonly type: "turn" } & Static<typeof turnForm>;
 export type Line = HeadLine | SessionLine | TurnLine | { readonly type: "end" };
 
-/** Compiled, they are thirty times as fast. */
-const forms: Readonly<Record<string, Validator>> = {
-  portico: Compile(headForm),
-  session: Compile(sessionForm),
-  turn: Compile(turnForm),
-  end: Compile(Type.Object({})),
+/** Without the keys no hint is recognised again, and nothing opens that clients carry sealed. The store's own come first. */
+export interface HeadLine {
+  readonly type: "portico";
+  readonly version: number;
+  readonly hintKeys: readonly string[];
+  readonly sealKeys: readonly string[];
+}
+
+/** Its turns follow it, each after the one that it follows. */
+export interface SessionLine {
+  readonly type: "session";
+  readonly id: string;
+  readonly owner: string;
+  readonly kind: Kind;
+  readonly shows: boolean;
+  readonly tip?: string | undefined;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly createdAt: string;
+  readonly usedAt: string;
+}
+
+export interface TurnLine {
+  readonly type: "turn";
+  readonly id: string;
+  readonly owner: string;
+  readonly session: string;
+  readonly parent?: string | undefined;
+  readonly remembers: boolean;
+  readonly question?: string | undefined;
+  readonly digest?: string | undefined;
+  readonly createdAt: string;
+  readonly model: string;
+  /** Where one was deleted a null stands. */
+  readonly input: readonly (Item | null)[];
+  readonly answer: readonly (Item | null)[];
+  /** What was deleted, and holds the tree together, has nothing to tell. */
+  readonly told?: Omit<Answer, "items"> | undefined;
+  readonly echo?: string | undefined;
+}
+
+type Check = (value: unknown) => boolean;
+
+const isText: Check = (value) => typeof value === "string";
+const isFlag: Check = (value) => typeof value === "boolean";
+const isObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const matches =
+  (pattern: RegExp): Check =>
+  (value) =>
+    typeof value === "string" && pattern.test(value);
+const optional =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
+const isName = matches(/./s);
+const isKey = matches(/^[0-9a-f]{25}$/);
+const isSession = matches(/^conv_[0-9a-f]{48}$/);
+const isMark = matches(/^[A-Za-z0-9+/=_-]{1,64}$/);
+const isSecret = matches(/^[0-9a-f]{64}$/);
+const isDate: Check = (value) =>
+  matches(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/)(value) && !Number.isNaN(Date.parse(String(value)));
+const isSecrets: Check = (value) => Array.isArray(value) && value.length > 0 && value.every(isSecret);
+const isItems: Check = (value) =>
+  Array.isArray(value) &&
+  value.every((item) => item === null || (isObject(item) && "type" in item && isText(item.type)));
+
+const forms: Readonly<Record<Line["type"], Readonly<Record<string, Check>>>> = {
+  portico: { hintKeys: isSecrets, sealKeys: isSecrets },
+  session: {
+    id: isSession,
+    owner: isName,
+    kind: matches(/^(hidden|hinted|named)$/),
+    shows: isFlag,
+    tip: optional(isKey),
+    metadata: (value) => isObject(value) && Object.values(value).every(isText),
+    createdAt: isDate,
+    usedAt: isDate,
+  },
+  turn: {
+    id: isKey,
+    owner: isName,
+    session: isSession,
+    parent: optional(isKey),
+    remembers: isFlag,
+    question: optional(isMark),
+    digest: optional(isMark),
+    createdAt: isDate,
+    model: isText,
+    input: isItems,
+    answer: isItems,
+    told: optional(isObject),
+    echo: optional(isText),
+  },
+  end: {},
 };
 
-/** Throws with the number of the line that is wrong. */
-export async function checkArchive(path: string): Promise<void> {
+/** Throws with the number of the line that is wrong, and its field. */
+export function* readArchive(path: string): Generator<Line> {
   let number = 0;
-  let last = "";
-  for (const line of readLines(path)) {
+  let last: Line["type"] | undefined;
+  for (const text of readLines(path)) {
     number += 1;
-    // Requests go on between two lines.
-    if (number % 16 === 0) await nextTick();
-    if (line === "") continue;
+    if (text === "") continue;
     if (last === "end") throw wrongLine(number, "comes after the end of the archive");
-    const type = checkLine(number, line);
-    if ((last === "") !== (type === "portico"))
+    const line = readLine(number, text);
+    if ((last === undefined) !== (line.type === "portico"))
       throw wrongLine(number, 'is out of place: the first line, and only that, has the type "portico"');
-    last = type;
+    last = line.type;
+    yield line;
   }
-  if (last === "") throw refuse("The archive is empty.");
+  if (last === undefined) throw refuse("The archive is empty.");
   if (last !== "end") throw refuse("The archive was cut off: its last line, which marks its end, is missing.");
 }
 
-/** Its type. */
-function checkLine(number: number, text: string): string {
+function readLine(number: number, text: string): Line {
   const line = parse(number, text);
-  if (typeof line !== "object" || line === null || !("type" in line) || typeof line.type !== "string")
+  if (!isObject(line) || !("type" in line) || typeof line.type !== "string")
     throw wrongLine(number, "is not an object with a 'type'");
-  const form = Object.hasOwn(forms, line.type) ? forms[line.type] : undefined;
-  if (form === undefined) throw wrongLine(number, `has the unknown type ${JSON.stringify(line.type)}`);
-  if (line.type === "portico" && "version" in line && line.version !== version)
-    throw wrongLine(number, `has version ${String(line.version)}, but this release reads version ${version}`);
-  if (!form.Check(line)) throw wrongLine(number, describeMisfit(form, line));
-  return line.type;
+  if (!isType(line.type)) throw wrongLine(number, `has the unknown type ${JSON.stringify(line.type)}`);
+  const fields = line as Readonly<Record<string, unknown>>;
+  if (line.type === "portico" && fields["version"] !== archiveVersion)
+    throw wrongLine(
+      number,
+      `has version ${String(fields["version"])}, but this release reads version ${archiveVersion}`,
+    );
+  for (const [name, isRight] of Object.entries(forms[line.type]))
+    if (!isRight(fields[name])) throw wrongLine(number, `has an invalid field: '${name}'`);
+  return line as Line;
 }
+
+const isType = (type: string): type is Line["type"] => Object.hasOwn(forms, type);
 
 function parse(number: number, text: string): unknown {
   try {
@@ -139,20 +150,34 @@ function parse(number: number, text: string): unknown {
   }
 }
 
-function describeMisfit(form: Validator, value: unknown): string {
-  const errors = form.Errors(value);
-  const misfit = errors.find(({ keyword }) => keyword === "anyOf") ?? errors[0];
-  const path = misfit?.instancePath.slice(1).replaceAll("/", ".") ?? "";
-  // Of an item that has none of the known forms the errors of each form say little.
-  const isInUnion = misfit?.keyword === "anyOf" || misfit?.schemaPath.includes("/anyOf/") === true;
-  const what = isInUnion ? "has no known form" : misfit?.message;
-  return path === "" ? String(what) : `has an invalid field: '${path}' ${what}`;
-}
-
 function wrongLine(number: number, what: string): GatewayError {
   return refuse(`Line ${number} of the archive ${what}.`);
 }
 
-function refuse(what: string): GatewayError {
+export function refuse(what: string): GatewayError {
   return new GatewayError("invalid_value", `${what} Nothing was imported.`);
+}
+
+const pieceBytes = 256 * 1024;
+
+/** With only one in memory at a time. `node:readline` also ends lines where JSON does not. */
+function* readLines(path: string): Generator<string> {
+  const file = openSync(path, "r");
+  const buffer = Buffer.alloc(pieceBytes);
+  let pieces: Buffer[] = [];
+  try {
+    for (let size = readSync(file, buffer); size > 0; size = readSync(file, buffer)) {
+      const piece = Buffer.from(buffer.subarray(0, size));
+      let start = 0;
+      for (let end = piece.indexOf("\n"); end >= 0; end = piece.indexOf("\n", start)) {
+        yield Buffer.concat([...pieces, piece.subarray(start, end)]).toString();
+        pieces = [];
+        start = end + 1;
+      }
+      pieces.push(piece.subarray(start));
+    }
+    yield Buffer.concat(pieces).toString();
+  } finally {
+    closeSync(file);
+  }
 }

@@ -1,4 +1,5 @@
-/** Every statement that no turn waits for, in SQL that any database speaks: what is deleted, listed, kept for a while. */
+/** Every statement that no turn waits for, in SQL that any database speaks, and how statements are run: by their text, each prepared once. */
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 
 const turn = `t.n, t.key, t.session, s.name, s.kind, t.model, t.created, t.input, t.answer, t.told, t.echo`;
 const summary = `s.n, s.name, s.kind, s.owner, s.created, s.used,
@@ -13,7 +14,7 @@ export const cold = {
   response: `SELECT t.n FROM turn t JOIN session s ON s.n = t.session
     WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.echo IS NOT NULL`,
   doomedTurn: `SELECT t.n, t.key, t.parent, t.session, t.input, t.answer, t.told, t.echo, t.created, s.tip
-    FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ?`,
+    FROM turn t LEFT JOIN session s ON s.n = t.session WHERE t.n = ?`,
   isFollowed: "SELECT 1 FROM turn WHERE parent = ? LIMIT 1",
   followers: "SELECT n FROM turn WHERE parent = ? LIMIT 2",
   below: `WITH RECURSIVE below (n) AS (
@@ -39,13 +40,11 @@ export const cold = {
   removeSession: "DELETE FROM session WHERE id = ?",
   markErased: `INSERT INTO erased (id, moment, at) VALUES (?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET moment = excluded.moment, at = excluded.at`,
+  unmarkErased: "DELETE FROM erased WHERE id = ?",
   forgetErased: "DELETE FROM erased WHERE at < ?",
   doom: "INSERT INTO doomed (n) VALUES (?)",
   nextDoomed: "SELECT n FROM doomed LIMIT 1",
   turnsOfDoomed: "SELECT n FROM turn WHERE session = ? LIMIT ?",
-  callsOfDoomed: "DELETE FROM call WHERE session = ? AND id IN (SELECT id FROM call WHERE session = ? LIMIT ?)",
-  usesOfDoomed: "DELETE FROM text_use WHERE session = ?",
-  textsOfDoomed: "DELETE FROM text WHERE session = ?",
   removeDoomed: "DELETE FROM doomed WHERE n = ?",
 
   // What is no longer kept.
@@ -86,14 +85,12 @@ export const cold = {
   newestTurn: "SELECT max(n) AS n FROM turn",
 
   // The archive.
-  sessionsAfter: `SELECT ${record} FROM session s WHERE s.id > ? ORDER BY s.id LIMIT ?`,
-  turnsAfter: "SELECT n FROM turn WHERE n > ? ORDER BY n LIMIT ?",
+  sessionIds: "SELECT id FROM session ORDER BY id",
+  exportedSession: `SELECT ${record} FROM session s WHERE s.id = ?`,
   placedTurn: `SELECT ${turn}, s.owner, t.question, t.digest, t.remembers,
       (SELECT p.key FROM turn p WHERE p.n = t.parent) AS parent
     FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ?`,
   secrets: "SELECT value FROM secret WHERE name >= ? AND name < ? ORDER BY name",
-  anyHinted: "SELECT 1 FROM session WHERE kind = 'hinted' LIMIT 1",
-  adoptSecret: "UPDATE secret SET value = ? WHERE name = ?",
   addSecret: "INSERT INTO secret (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING",
   sessionById: "SELECT n, name, owner FROM session WHERE id = ?",
   setUse: "UPDATE session SET shows = ?, used = ? WHERE n = ?",
@@ -101,3 +98,37 @@ export const cold = {
   giveTip: `UPDATE session SET tip = ? WHERE id = ? AND tip IS NULL
     AND EXISTS (SELECT 1 FROM turn t WHERE t.n = ? AND t.key = ? AND t.session = session.n)`,
 } as const;
+
+export type Prepare = (text: string) => StatementSync;
+
+export function createCache(database: DatabaseSync): Prepare {
+  const prepared = new Map<string, StatementSync>();
+  return (text) => {
+    const known = prepared.get(text);
+    if (known !== undefined) return known;
+    const statement = database.prepare(text);
+    prepared.set(text, statement);
+    return statement;
+  };
+}
+
+/** What a statement gives is known where it is written. */
+export interface Tables {
+  one<Row>(text: string, ...values: readonly SQLInputValue[]): Row | undefined;
+  all<Row>(text: string, ...values: readonly SQLInputValue[]): readonly Row[];
+  /** How many rows it changed. */
+  run(text: string, ...values: readonly SQLInputValue[]): number;
+}
+
+export function createTables(prepare: Prepare): Tables {
+  return {
+    one: <Row>(text: string, ...values: readonly SQLInputValue[]) => prepare(text).get(...values) as Row | undefined,
+    all: <Row>(text: string, ...values: readonly SQLInputValue[]) => prepare(text).all(...values) as Row[],
+    run: (text, ...values) => Number(prepare(text).run(...values).changes),
+  };
+}
+
+/** The number that stands for a name or a key in the tables: 13 hexadecimal digits are exact as a number. */
+export function toNumber(name: string): number {
+  return Number.parseInt(name.slice(0, 13), 16);
+}

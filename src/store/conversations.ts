@@ -2,12 +2,9 @@
 import { GatewayError } from "../core/errors.ts";
 import { type Item, keyOf } from "../core/item.ts";
 import type { Conversations, ItemsWanted, Metadata, Page } from "../core/store.ts";
-import type { Access } from "./access.ts";
-import { cold } from "./cold.ts";
-import type { Tables } from "./prepared.ts";
-import { removeDoomed } from "./retention.ts";
+import { type Access, removeDoomed } from "./access.ts";
+import { cold, type Tables, toNumber } from "./cold.ts";
 import { toPlaces, toRow } from "./rows.ts";
-import { toNumber } from "./schema.ts";
 
 /** How many turns are read at once: a page rarely needs more. */
 const stepTurns = 20;
@@ -29,7 +26,13 @@ export function createConversations(access: Access, { one }: Tables): Conversati
   return {
     forget: async (owner, key) => erased(await write("forget", { owner, key })),
     async createConversation(owner, { id, metadata, createdAt: at }, first) {
-      await write("createConversation", { name: toName(id), owner, metadata, at, first: first && toRow(first) });
+      await write("createConversation", {
+        name: toName(id),
+        owner,
+        metadata,
+        at,
+        first: first && toRow(first),
+      });
     },
     async conversation(owner, id) {
       const row = find(owner, id);
@@ -58,7 +61,10 @@ export function createConversations(access: Access, { one }: Tables): Conversati
     for (let at = 0; at < turns.length && entries.length <= limit; at += stepTurns) {
       for (const turn of await read("turns", { turns: turns.slice(at, at + stepTurns) })) {
         const asked = toPlaces(turn, readText).map((item, index) => ({ place: `i${index}`, item }));
-        const said = (JSON.parse(turn.answer) as (Item | null)[]).map((item, index) => ({ place: `${index}`, item }));
+        const said = (JSON.parse(turn.answer) as (Item | null)[]).map((item, index) => ({
+          place: `${index}`,
+          item,
+        }));
         const places = order === "asc" ? [...asked, ...said] : [...asked, ...said].toReversed();
         const listed = after !== undefined && turn.key === keyOf(after) ? behind(places, turn.key, after) : places;
         entries.push(...listed.flatMap(({ item }) => item ?? []));

@@ -1,13 +1,10 @@
 /** Deleting is real: with a turn go its calls and its long texts, with the last one a hidden session; tips step back. */
 import { keyOf, type Item } from "../core/item.ts";
-import { cold } from "./cold.ts";
-import type { Tables } from "./prepared.ts";
-import { digestsIn, inputId } from "./rows.ts";
-import { toNumber } from "./schema.ts";
+import { cold, type Tables, toNumber } from "./cold.ts";
+import { callsIn, digestsIn, inputId } from "./rows.ts";
 
-/** How much one step removes. */
+/** How many turns one step removes. */
 const stepTurns = 50;
-const stepCalls = 1_000;
 const dayMs = 86_400_000;
 
 export interface Erasure {
@@ -55,7 +52,7 @@ export function createDeletions({ one, all, run }: Tables) {
 
   /** Nothing leads to the turn any more but what hangs below it. */
   function leave({ n, session, parent, input, answer, echo, tip }: DoomedTurn): void {
-    for (const id of callsIn(answer)) run(cold.removeCall, session, id, n);
+    for (const id of callsIn(JSON.parse(answer) as (Item | null)[])) run(cold.removeCall, session, id, n);
     run(cold.removeRecord, n);
     dropTexts(session, n, digestsIn(input, echo));
     if (tip === n) run(cold.setTip, parent, session);
@@ -161,11 +158,10 @@ export function createDeletions({ one, all, run }: Tables) {
       if (doomed === undefined) return { turns: 0, isDone: true };
       const turns = all<{ readonly n: number }>(cold.turnsOfDoomed, doomed.n, stepTurns);
       for (const { n } of turns) {
-        run(cold.removeTurn, n);
-        run(cold.removeRecord, n);
+        const row = read(n);
+        if (row !== undefined) removeTurn(row);
       }
-      if (turns.length === 0 && run(cold.callsOfDoomed, doomed.n, doomed.n, stepCalls) === 0)
-        for (const remove of [cold.usesOfDoomed, cold.textsOfDoomed, cold.removeDoomed]) run(remove, doomed.n);
+      if (turns.length === 0) run(cold.removeDoomed, doomed.n);
       return { turns: turns.length, isDone: false };
     },
   };
@@ -178,11 +174,6 @@ export function createNotes({ one, run }: Pick<Tables, "one" | "run">) {
     read: (name: string): number => Number(one<{ readonly value: string }>(cold.note, name)?.value ?? 0),
     write: (name: string, value: number): void => void run(cold.setNote, name, String(value)),
   };
-}
-
-function callsIn(answer: string): readonly string[] {
-  const items = JSON.parse(answer) as readonly (Item | null)[];
-  return items.flatMap((item) => (item?.type === "tool-call" ? [item.callId] : []));
 }
 
 interface SessionRead {

@@ -1,18 +1,14 @@
-/** Takes in an archive whose lines are valid, in one transaction: all of it, or nothing. What is there stays as it is. */
-import { GatewayError } from "../core/errors.ts";
+/** Takes in an archive, in one transaction: all of it or, if a line is wrong, nothing. What is there stays as it is. */
 import type { Commit, Imported } from "../core/store.ts";
-import type { HeadLine, Line, SessionLine, TurnLine } from "./archive.ts";
-import { cold } from "./cold.ts";
+import { type HeadLine, readArchive, refuse, type SessionLine, type TurnLine } from "./archive.ts";
+import { cold, type Tables, toNumber } from "./cold.ts";
 import { createNotes } from "./deletions.ts";
-import { readLines } from "./lines.ts";
-import type { Tables } from "./prepared.ts";
-import { type NewSession, toRow, type TurnRow } from "./rows.ts";
-import { toNumber } from "./schema.ts";
+import { type NewSession, toRow, toldAt, type TurnRow } from "./rows.ts";
 import { readSecrets } from "./secrets.ts";
 
 interface Hands {
   addSession(session: NewSession, metadata: string): number;
-  addTurn(session: number, row: TurnRow): void;
+  addTurn(row: TurnRow): boolean;
 }
 
 export function createImport({ one, run, all }: Tables, { addSession, addTurn }: Hands) {
@@ -20,9 +16,8 @@ export function createImport({ one, run, all }: Tables, { addSession, addTurn }:
   const findSession = (name: string) => one<KnownSession>(cold.sessionById, toNumber(name));
   const findTurn = (key: string) => one<KnownTurn>(cold.turnById, toNumber(key));
 
-  /** A store without hinted sessions takes over the archive's key; any other tries that after its own. */
+  /** They are tried after the store's own. */
   function takeKeys({ hintKeys, sealKeys }: HeadLine): void {
-    if (one(cold.anyHinted) === undefined) run(cold.adoptSecret, hintKeys[0] ?? "", "hints");
     for (const [kind, keys] of Object.entries({ hints: hintKeys, seals: sealKeys })) {
       const known = readSecrets(all, kind);
       for (const key of keys) if (!known.includes(key)) run(cold.addSecret, `${kind}:${key.slice(0, 16)}`, key);
@@ -35,8 +30,8 @@ export function createImport({ one, run, all }: Tables, { addSession, addTurn }:
     const known = findSession(name);
     if (known?.name === name && known.owner === owner) return false;
     if (known !== undefined) throw refuse(`The session ${id} belongs to another owner here.`);
-    const session = { id: toNumber(name), name, owner, kind, created: Date.parse(createdAt) };
-    const n = addSession(session, JSON.stringify(metadata));
+    run(cold.unmarkErased, toNumber(name));
+    const n = addSession([toNumber(name), name, owner, kind, Date.parse(createdAt)], JSON.stringify(metadata));
     run(cold.setUse, shows ? 1 : 0, Date.parse(usedAt), n);
     return true;
   }
@@ -54,7 +49,7 @@ export function createImport({ one, run, all }: Tables, { addSession, addTurn }:
     const above = parent === undefined ? undefined : findTurn(parent);
     if (parent !== undefined && (above?.key !== parent || above.session !== session.n))
       throw refuse(`The turn ${id} follows the turn ${parent}, which does not stand before it in its session.`);
-    addTurn(session.n, toTurnRow(line, above));
+    addTurn(toTurnRow(line, above));
     return true;
   }
 
@@ -62,9 +57,7 @@ export function createImport({ one, run, all }: Tables, { addSession, addTurn }:
     importLines({ path }: { readonly path: string }): Imported {
       let [sessions, turns, oldest] = [0, 0, Number.MAX_SAFE_INTEGER];
       const tips: (readonly [session: string, tip: string])[] = [];
-      for (const text of readLines(path)) {
-        if (text === "") continue;
-        const line = JSON.parse(text) as Line;
+      for (const line of readArchive(path)) {
         if (line.type === "portico") takeKeys(line);
         else if (line.type === "session") {
           if (takeSession(line) && line.kind !== "hidden") sessions += 1;
@@ -85,7 +78,13 @@ export function createImport({ one, run, all }: Tables, { addSession, addTurn }:
 /** As if it was said here: every field was checked. */
 function toTurnRow(line: TurnLine, above: KnownTurn | undefined): TurnRow {
   const { id: key, digest, question = "", told, answer: items } = line;
-  const parent = above && { turn: above.n, depth: above.depth, digest: "", remembers: false, hasFollowers: true };
+  const parent = above && {
+    turn: above.n,
+    depth: above.depth,
+    digest: "",
+    remembers: false,
+    hasFollowers: true,
+  };
   const row = toRow({
     ...line,
     key,
@@ -96,14 +95,10 @@ function toTurnRow(line: TurnLine, above: KnownTurn | undefined): TurnRow {
     answer: { ...told, items },
     leads: false,
   } as unknown as Commit);
-  return told === undefined ? { ...row, values: row.values.with(11, "") } : row;
+  return told === undefined ? { ...row, values: row.values.with(toldAt, "") } : row;
 }
 
 const toName = (id: string): string => id.slice("conv_".length);
-
-function refuse(what: string): GatewayError {
-  return new GatewayError("invalid_value", `${what} Nothing was imported.`);
-}
 
 interface KnownSession {
   readonly n: number;

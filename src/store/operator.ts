@@ -1,15 +1,30 @@
 /** The operator's view of all owners: what is listed, shown and erased, moved to another store, and kept for how long. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { GatewayError } from "../core/errors.ts";
 import { keyOf } from "../core/item.ts";
-import type { Erased, HintWanted, Operator, Page, SessionSummary } from "../core/store.ts";
-import type { Access } from "./access.ts";
-import { exportLines, importLines } from "./moving.ts";
-import type { FoundSession } from "./reads.ts";
-import { prune, removeDoomed, repeat } from "./retention.ts";
+import type {
+  Erased,
+  HintWanted,
+  Imported,
+  Operator,
+  Page,
+  Pruned,
+  PruneRules,
+  SessionSummary,
+} from "../core/store.ts";
+import { type Access, removeDoomed, repeat } from "./access.ts";
+import { toNumber } from "./cold.ts";
+import type { FoundSession, UnusedSession } from "./reads.ts";
 import { toTurn } from "./rows.ts";
 
 /** How many turns are read, or removed, at once. */
 const stepTurns = 50;
+/** How many sessions one step makes invisible. */
+const stepSessions = 100;
+/** How many turns are asked for at once; how much of them comes is decided where they are read. */
+const stepLines = 200;
 
 export function createOperator(access: Access): Omit<Operator, "check"> {
   const { read, write, emptyLog, secrets, readText } = access;
@@ -35,7 +50,7 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
     },
     readSession: async (id) => (await find(id)).session,
     async *readTurns({ id }) {
-      const { turns } = (await read("sessionToExport", { name: toName(id) })) ?? { turns: [] };
+      const { turns } = (await read("sessionToExport", { id: toNumber(toName(id)) })) ?? { turns: [] };
       for (let at = 0; at < turns.length; at += stepTurns) {
         for (const row of await read("turns", { turns: turns.slice(at, at + stepTurns) })) {
           // What was deleted and holds the tree together says nothing.
@@ -64,12 +79,20 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
       }
       return erased.length === 0 ? erased : finish(erased);
     },
+    /** What is deleted before its line is written is not in it. */
     async *exportLines(ids) {
-      const found = ids && (await Promise.all(ids.map(find)));
-      yield* exportLines(
-        access,
-        found?.map(({ session }) => session),
-      );
+      const wanted = ids && (await Promise.all(ids.map(find))).map(({ session: { name } }) => toNumber(name));
+      yield await read("archiveHead", undefined);
+      for (const id of wanted ?? (await read("sessionIds", undefined))) {
+        const { line, turns } = (await read("sessionToExport", { id })) ?? { line: "", turns: [] };
+        if (line !== "") yield line;
+        for (let at = 0; at < turns.length;) {
+          const { text, taken } = await read("turnLines", { turns: turns.slice(at, at + stepLines) });
+          if (text !== "") yield text;
+          at += taken;
+        }
+      }
+      yield `${JSON.stringify({ type: "end" })}\n`;
     },
     importLines: (bytes) => importLines(access, bytes),
     prune: (rules) => prune(access, rules),
@@ -94,6 +117,48 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
     await repeat(() => write("giveBack", undefined));
     await emptyLog();
     return erased;
+  }
+}
+
+/** What is no longer kept goes, in transactions so small that no turn waits for them. */
+async function prune(access: Access, rules: PruneRules): Promise<Pruned> {
+  const { read, write, emptyLog } = access;
+  const { idleBefore, maxTurnsPerThread, maxSessionsPerOwner, recordsBefore } = rules;
+  const inUse = (): readonly number[] => [...(rules.inUse?.() ?? [])].map(({ turn }) => turn);
+  let [sessions, turns] = [0, 0];
+
+  async function dropAll(found: readonly UnusedSession[]): Promise<void> {
+    for (let start = 0; start < found.length; start += stepSessions) {
+      const part = found.slice(start, start + stepSessions);
+      sessions += await write("dropUnused", { sessions: part, inUse: inUse() });
+    }
+    turns += await removeDoomed(access);
+  }
+
+  turns += await removeDoomed(access);
+  if (idleBefore !== undefined) {
+    turns += await repeat(() => write("age", { before: idleBefore, inUse: inUse() }));
+    await dropAll(await read("idleSessions", { before: idleBefore }));
+  }
+  if (maxTurnsPerThread !== undefined) turns += await repeat(() => write("shorten", { most: maxTurnsPerThread }));
+  if (maxSessionsPerOwner !== undefined) await dropAll(await read("surplus", { most: maxSessionsPerOwner }));
+  if (recordsBefore !== undefined) await repeat(() => write("expire", { before: recordsBefore }));
+  await repeat(() => write("giveBack", undefined));
+  await emptyLog();
+  return { sessions, turns };
+}
+
+/** An archive may be larger than memory, and its sender slow: it waits in a file of its own until all of it is there. */
+async function importLines({ write, secrets }: Access, bytes: AsyncIterable<Uint8Array>): Promise<Imported> {
+  const folder = await mkdtemp(join(tmpdir(), "portico-import-"));
+  try {
+    const path = join(folder, "archive");
+    await writeFile(path, bytes, { mode: 0o600 });
+    const imported = await write("importLines", { path });
+    secrets.renew();
+    return imported;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
   }
 }
 

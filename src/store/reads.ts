@@ -1,13 +1,10 @@
-/** All that is read though no turn waits for it, as functions of one connection: a thread of its own runs them. */
-import type { DatabaseSync } from "node:sqlite";
+/** All that is read though no turn waits for it, and may take long: lists, what is old, and the lines of an archive, some at a time. */
 import type { Item } from "../core/item.ts";
 import type { SessionRecord, SessionSummary } from "../core/store.ts";
-import type { UnusedSession } from "./aging.ts";
-import { cold } from "./cold.ts";
-import { createExport, type PlacedTurn, type SessionRow } from "./export.ts";
-import { createCache, createTables } from "./prepared.ts";
-import { createReadText } from "./rows.ts";
-import { toNumber } from "./schema.ts";
+import { archiveVersion as version, type HeadLine, type SessionLine, type TurnLine } from "./archive.ts";
+import { cold, createTables, type Prepare, toNumber } from "./cold.ts";
+import { createReadText, type Kind, lengthen, type ReadTurn, toEcho } from "./rows.ts";
+import { readSecrets } from "./secrets.ts";
 
 export type Reads = ReturnType<typeof createReads>;
 
@@ -15,6 +12,12 @@ export type Reads = ReturnType<typeof createReads>;
 export interface FoundSession extends SessionRecord {
   readonly n: number;
   readonly name: string;
+}
+
+/** As it was when it was found: one that was used since stays. */
+export interface UnusedSession {
+  readonly n: number;
+  readonly used: number;
 }
 
 interface FoundTurn {
@@ -29,14 +32,50 @@ interface SummaryPage {
   readonly limit: number;
 }
 
-export function createReads(database: DatabaseSync) {
-  const prepare = createCache(database);
-  const tables = createTables(prepare);
-  const { one, all } = tables;
+/** How much one step reads, once it is more. */
+const stepCharacters = 1024 * 1024;
+
+interface ExportedSession {
+  readonly line: string;
+  /** The numbers of its turns, each after the one that it follows. */
+  readonly turns: readonly number[];
+}
+
+/** A turn as the tables have it, with its place and its owner. */
+export interface PlacedTurn extends ReadTurn {
+  readonly owner: string;
+  readonly parent: string | null;
+  readonly question: string | null;
+  readonly digest: string | null;
+  readonly remembers: number;
+}
+
+export function createReads(prepare: Prepare) {
+  const { one, all } = createTables(prepare);
+  const readText = createReadText(prepare);
+
+  function toTurnLine(row: PlacedTurn): TurnLine {
+    const readOwn = (digest: string) => readText(row.session, digest);
+    const input = JSON.parse(row.input) as (Item | null)[];
+    return {
+      type: "turn",
+      id: row.key,
+      owner: row.owner,
+      session: `conv_${row.name}`,
+      parent: row.parent ?? undefined,
+      remembers: row.remembers === 1,
+      question: row.question ?? undefined,
+      digest: row.digest ?? undefined,
+      createdAt: toDate(row.created),
+      model: row.model,
+      input: input.map((item) => item && lengthen(item, readOwn)) as TurnLine["input"],
+      answer: JSON.parse(row.answer) as TurnLine["answer"],
+      told: row.told === "" ? undefined : (JSON.parse(row.told) as TurnLine["told"]),
+      echo: toEcho(row, readText),
+    };
+  }
 
   return {
-    ...createExport(tables, createReadText(prepare)),
-
     owners: (): readonly string[] => all<{ readonly owner: string }>(cold.owners).map(({ owner }) => owner),
 
     /** Undefined: `after` is unknown. */
@@ -82,6 +121,36 @@ export function createReads(database: DatabaseSync) {
     surplus({ most }: { readonly most: number }): readonly UnusedSession[] {
       const crowded = all<{ readonly owner: string; readonly sessions: number }>(cold.crowdedOwners, most);
       return crowded.flatMap(({ owner, sessions }) => all<UnusedSession>(cold.idlestSessions, owner, sessions - most));
+    },
+
+    archiveHead(): string {
+      const [hintKeys, sealKeys] = [readSecrets(all, "hints"), readSecrets(all, "seals")];
+      return toLine({ type: "portico", version, hintKeys: [...hintKeys], sealKeys: [...sealKeys] });
+    },
+
+    sessionIds: (): readonly number[] => all<{ readonly id: number }>(cold.sessionIds).map(({ id }) => id),
+
+    sessionToExport({ id }: { readonly id: number }): ExportedSession | undefined {
+      const row = one<SessionRow>(cold.exportedSession, id);
+      if (row === undefined) return undefined;
+      const turns = all<{ readonly n: number }>(cold.turnNumbers, row.n);
+      return { line: toLine(toSessionLine(row)), turns: turns.map(({ n }) => n) };
+    },
+
+    /** The lines of these turns as far as they fit one step, and how many of them were read. What is gone has none. */
+    turnLines({ turns }: { readonly turns: readonly number[] }): {
+      readonly text: string;
+      readonly taken: number;
+    } {
+      let text = "";
+      let taken = 0;
+      for (const n of turns) {
+        const row = one<PlacedTurn>(cold.placedTurn, n);
+        if (row !== undefined) text += toLine(toTurnLine(row));
+        taken += 1;
+        if (text.length > stepCharacters) break;
+      }
+      return { text, taken };
     },
   };
 }
@@ -136,3 +205,35 @@ function toFound({ n, name, kind, owner, created, used, metadata, tip }: Session
     tip: tip ?? undefined,
   };
 }
+
+/** A session as the tables have it, with its tip's key. */
+interface SessionRow {
+  readonly id: number;
+  readonly n: number;
+  readonly name: string;
+  readonly owner: string;
+  readonly kind: Kind;
+  readonly created: number;
+  readonly used: number;
+  readonly metadata: string;
+  readonly shows: number;
+  readonly tip: string | null;
+}
+
+function toSessionLine({ name, kind, owner, created, used, metadata, shows, tip }: SessionRow): SessionLine {
+  const [createdAt, usedAt] = [toDate(created), toDate(used)];
+  const known = {
+    id: `conv_${name}`,
+    owner,
+    kind,
+    shows: shows === 1,
+    tip: tip ?? undefined,
+    createdAt,
+    usedAt,
+  };
+  return { type: "session", ...known, metadata: JSON.parse(metadata) as Record<string, string> };
+}
+
+const toDate = (at: number): string => new Date(at).toISOString();
+
+const toLine = (line: HeadLine | SessionLine | TurnLine): string => `${JSON.stringify(line)}\n`;

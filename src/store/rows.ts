@@ -1,69 +1,51 @@
 /** What a turn is in the tables, and back: texts of JSON, of which long ones that come again are kept once. */
 import { hash } from "node:crypto";
 import type { Delta } from "../core/event.ts";
-import type { Commit, Recording, StoredRecording, StoredTurn } from "../core/store.ts";
+import type { Commit, Recording, RunningTurn, StoredRecording, StoredTurn } from "../core/store.ts";
 import { GatewayError, isErrorCode } from "../core/errors.ts";
 import { isInstruction, type Item } from "../core/item.ts";
 import type { Node } from "../core/place.ts";
 import type { Answer } from "../core/turn.ts";
-import { cold } from "./cold.ts";
-import type { Prepare } from "./prepared.ts";
-import { toNumber } from "./schema.ts";
+import { cold, type Prepare, toNumber } from "./cold.ts";
 
-/** A turn as the writer gets it: plain values, in the order of its statement. */
+type Value = string | number | null;
+
+/** A turn as the writer gets it: plain values in lists, for to copy objects to another thread costs twice as much. */
 export interface TurnRow {
-  readonly session: SessionRow;
-  readonly values: readonly (string | number | null)[];
-  readonly calls: readonly string[];
-  readonly texts: readonly (readonly [digest: string, text: string])[];
-  /** Of a turn that outlives its caller. */
-  readonly record?: RecordRow | undefined;
-}
-
-/** In the order of its statement, behind the turn and its session. */
-export type RecordRow = readonly (string | number | null)[];
-
-export interface NewSession {
-  readonly id: number;
-  readonly name: string;
-  readonly owner: string;
-  readonly kind: Kind;
-  readonly created: number;
-}
-
-/** What a turn does to its session. */
-export interface SessionRow extends NewSession {
-  readonly turn: number;
-  readonly leads: boolean;
+  readonly session: NewSession;
+  /** In the order of the statement that adds it. */
+  readonly values: readonly Value[];
+  /** The tip that was seen, if the turn is to take its place; of one that leads nowhere a number that no tip has. */
   readonly tip: number | null;
   readonly learns: boolean;
+  readonly calls?: readonly string[];
+  readonly texts?: readonly (readonly [digest: string, text: string])[];
+  /** Of a turn that outlives its caller: in the order of its statement, behind the turn and its session. */
+  readonly record?: readonly Value[];
 }
+
+export type NewSession = readonly [id: number, name: string, owner: string, kind: Kind, created: number];
 
 /** `hinted` sessions are made by a request, `named` ones as conversations, `hidden` ones for a single turn and what follows it. */
 export type Kind = "hidden" | "hinted" | "named";
 
+/** Where a turn's values have what is changed afterwards. */
+export const parentAt = 2;
+export const depthAt = 3;
+export const toldAt = 11;
+
+const noTip = -1;
+
 export function toRow(commit: Commit, nameKey: NameKey = (key) => key): TurnRow {
-  const { key, parent, answer, marks, isLoose, session } = commit;
-  const n = toNumber(key);
+  const { key, parent, answer, marks, isLoose, session, createdAt, record } = commit;
   const texts: [string, string][] = [];
   const name = session === undefined ? key.padEnd(48, "0") : session.slice("conv_".length);
-  // An imported one may have nulls where items were deleted.
-  const calls = answer.items.flatMap((item) => (item?.type === "tool-call" ? [item.callId] : []));
   const { items, error, ...told } = answer;
+  const calls = isLoose ? [] : callsIn(items);
   return {
-    session: {
-      id: toNumber(name),
-      name,
-      owner: commit.owner,
-      kind: session === undefined ? "hidden" : "hinted",
-      created: commit.createdAt,
-      turn: n,
-      leads: commit.leads && !isLoose,
-      tip: commit.tip ?? null,
-      learns: commit.learns,
-    },
+    session: [toNumber(name), name, commit.owner, session === undefined ? "hidden" : "hinted", createdAt],
     values: [
-      n,
+      toNumber(key),
       key,
       parent?.turn ?? null,
       (parent?.depth ?? 0) + 1,
@@ -71,23 +53,30 @@ export function toRow(commit: Commit, nameKey: NameKey = (key) => key): TurnRow 
       isLoose ? null : marks.digest,
       commit.remembers ? 1 : 0,
       commit.model,
-      commit.createdAt,
+      createdAt,
       JSON.stringify(commit.input.map((item) => shorten(item, texts))),
       JSON.stringify(items),
       JSON.stringify(error === undefined ? told : { ...told, error: toFailure(error) }),
       commit.echo === undefined ? null : shortText(commit.echo, texts),
     ],
-    calls: isLoose ? [] : calls,
-    texts,
-    record: commit.record && toRecordRow(commit.record, answer, nameKey),
+    tip: commit.leads && !isLoose ? (commit.tip ?? null) : noTip,
+    learns: commit.learns,
+    ...(calls.length > 0 && { calls }),
+    ...(texts.length > 0 && { texts }),
+    ...(record && { record: toRecordRow(record, answer, nameKey) }),
   };
+}
+
+/** An imported answer may have nulls where items were deleted. */
+export function callsIn(items: readonly (Item | null)[]): readonly string[] {
+  return items.flatMap((item) => (item?.type === "tool-call" ? [item.callId] : []));
 }
 
 /** The name that stands for an owner's key. */
 export type NameKey = (key: string) => string;
 
 /** A key of a turn that failed is free again: its repetition is a new try. */
-function toRecordRow(record: Recording, { status }: Answer, nameKey: NameKey): RecordRow {
+function toRecordRow(record: Recording, { status }: Answer, nameKey: NameKey): readonly Value[] {
   const { isBackground, isUnnamed, told, contextItems, idempotency, deltas } = record;
   const keyed = status === "failed" ? undefined : idempotency;
   return [
@@ -114,36 +103,24 @@ function toRecording({ background, placed, items, log }: RecordRead): StoredReco
   return { isBackground: background === 1, told: placed, contextItems: items ?? 0, deltas };
 }
 
-/** One that was running when its process ended. */
-export function toInterrupted(row: RunningRead): StoredTurn {
+/** A turn that begins is kept as what it is if its process ends first. */
+export function toInterrupted(turn: RunningTurn): TurnRow {
   const message = "The gateway was stopped while this turn ran. Send the request again.";
-  const { key, session, model, created: createdAt, echo } = row;
-  return {
-    key,
-    session: session ?? "",
-    isHidden: session === null,
-    model,
-    createdAt,
+  const error = new GatewayError("interrupted", message);
+  const row = toRow({
+    ...turn,
+    parent: undefined,
+    marks: { question: "", digest: "" },
+    remembers: false,
+    instructions: undefined,
     input: [],
-    answer: [],
-    told: {
-      status: "failed",
-      finish: "stop",
-      notes: {},
-      endedAt: createdAt,
-      error: new GatewayError("interrupted", message),
-    },
-    echo: echo ?? undefined,
-    record: { isBackground: true, told: "new", contextItems: 0, deltas: undefined },
-  };
-}
-
-export interface RunningRead {
-  readonly key: string;
-  readonly session: string | null;
-  readonly model: string;
-  readonly created: number;
-  readonly echo: string | null;
+    answer: { status: "failed", finish: "stop", items: [], notes: {}, endedAt: turn.createdAt, error },
+    leads: false,
+    tip: undefined,
+    learns: false,
+    isLoose: true,
+  });
+  return { ...row, record: [1, 0, "new", 0, null, null, null] };
 }
 
 /** From this length on a text that may come again is kept beside the turn. */
@@ -281,14 +258,15 @@ function toError({ code, message, param, wireCode }: Failure): GatewayError {
   return new GatewayError(known, message, { param: param ?? undefined, wireCode });
 }
 
-export interface NodeRow {
-  readonly n: number;
-  readonly digest: string | null;
-  readonly remembers: number;
-  readonly depth: number;
-  readonly followed?: number;
-}
+/** What a statement tells of a node, as a list. */
+export type NodeRow = readonly [n: number, digest: string | null, remembers: number, depth: number, followed: number];
 
-export function toNode({ n, digest, remembers, depth, followed }: NodeRow): Node {
-  return { turn: n, digest: digest ?? "", remembers: remembers === 1, depth, hasFollowers: followed === 1 };
+export function toNode([turn, digest, remembers, depth, followed]: NodeRow): Node {
+  return {
+    turn,
+    digest: digest ?? "",
+    remembers: remembers === 1,
+    depth,
+    hasFollowers: followed === 1,
+  };
 }

@@ -1,13 +1,9 @@
 /** The secrets that live and die with what is stored: the store's own, and those that came with archives. */
 import { hash } from "node:crypto";
-import { cold } from "./cold.ts";
-import type { Tables } from "./prepared.ts";
+import { cold, type Tables } from "./cold.ts";
 
 export interface Secrets {
-  /**
-   * The id of a session under a hint: of several that may be meant the first that exists, else the one that is made.
-   * Where there is none the keys are read anew, for the command line may have imported some beside us.
-   */
+  /** The id of a session under a hint: of several that may be meant the first that exists, else the one that is made. */
   sessionOf(owner: string, hint: string): string;
   /** Every id that a session under this hint may have. */
   sessionsOf(owner: string, hint: string): readonly string[];
@@ -17,37 +13,41 @@ export interface Secrets {
   renew(): void;
 }
 
-const renewalMs = 1_000;
+/** So soon what the command line has imported beside us is known. */
+export const renewalMs = 1_000;
 
 export function createSecrets({ all }: Tables, isThere: (id: string) => boolean): Secrets {
-  let hintKeys = readSecrets(all, "hints");
-  let seals = readSecrets(all, "seals");
-  let sealKeys = toBytes(seals);
-  let renewedAt = performance.now();
-
-  function sessionsOf(owner: string, hint: string): readonly string[] {
-    hintKeys = readSecrets(all, "hints");
-    return hintKeys.map((key) => toSessionId(key, owner, hint));
-  }
+  let hintKeys: readonly string[] = [];
+  let sealKeys: readonly Buffer[] = [];
+  let renewedAt = 0;
+  renew();
 
   function renew(): void {
     renewedAt = performance.now();
+    hintKeys = readSecrets(all, "hints");
     const found = readSecrets(all, "seals");
-    if (found.length === seals.length) return;
-    seals = found;
-    sealKeys = toBytes(found);
+    if (found.length !== sealKeys.length) sealKeys = found.map((key) => Buffer.from(key, "hex"));
   }
+
+  function renewIfOld(): void {
+    if (performance.now() - renewedAt > renewalMs) renew();
+  }
+
+  const sessionsOf = (owner: string, hint: string) => hintKeys.map((key) => toSessionId(key, owner, hint));
 
   return {
     sessionOf(owner, hint) {
+      renewIfOld();
       const own = toSessionId(hintKeys[0] ?? "", owner, hint);
-      if (isThere(own)) return own;
-      const ids = sessionsOf(owner, hint);
-      return ids.find(isThere) ?? ids[0] ?? own;
+      if (hintKeys.length === 1 || isThere(own)) return own;
+      return sessionsOf(owner, hint).find(isThere) ?? own;
     },
-    sessionsOf,
+    sessionsOf(owner, hint) {
+      renew();
+      return sessionsOf(owner, hint);
+    },
     sealKeys() {
-      if (performance.now() - renewedAt > renewalMs) renew();
+      renewIfOld();
       return sealKeys;
     },
     renew,
@@ -63,5 +63,3 @@ export function readSecrets(all: Tables["all"], kind: string): readonly string[]
 function toSessionId(key: string, owner: string, hint: string): string {
   return `conv_${hash("sha256", `${key}${owner.length} ${owner}${hint}`).slice(0, 48)}`;
 }
-
-const toBytes = (keys: readonly string[]): readonly Buffer[] => keys.map((key) => Buffer.from(key, "hex"));

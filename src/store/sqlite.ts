@@ -1,22 +1,22 @@
 /** The embedded store: one file, which belongs to one gateway. Finds are this thread's, writes a thread's of their own. */
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { setTimeout as wait } from "node:timers/promises";
 import type { Step } from "../core/context.ts";
 import { GatewayError } from "../core/errors.ts";
-import type { Maker, Session } from "../core/place.ts";
+import type { Maker, Node, Session } from "../core/place.ts";
 import type { Conversations, Finding, Operator, Query, Records, Store } from "../core/store.ts";
 import type { Access } from "./access.ts";
+import { createCache, createTables, toNumber } from "./cold.ts";
 import { createConversations } from "./conversations.ts";
-import { lockFile, prepareFile } from "./file.ts";
+import { lockFile, openToRead, prepareFile } from "./file.ts";
 import { createGrouped } from "./grouped.ts";
 import { createOperator } from "./operator.ts";
-import { createCache, createTables } from "./prepared.ts";
 import {
   createReadOnce,
   createReadText,
   type Kind,
   type NodeRow,
   type ReadTurn,
-  type RunningRead,
   toInput,
   toInterrupted,
   toItems,
@@ -24,9 +24,7 @@ import {
   toRow,
   toTurn,
 } from "./rows.ts";
-import { patienceMs, toNumber } from "./schema.ts";
-import { createSecrets } from "./secrets.ts";
-import { openReader } from "./threads.ts";
+import { createSecrets, renewalMs } from "./secrets.ts";
 import { cannotRead, toFailure } from "./trouble.ts";
 import { openWriter } from "./writing.ts";
 
@@ -35,12 +33,8 @@ export interface SqliteStore extends Store, Records, Conversations, Operator {
   sealKeys(): readonly Buffer[];
 }
 
-export interface Surroundings {
-  /** The store can never be trusted again: the gateway must stop, and say why. */
-  onFatal(message: string): void;
-}
-
-export async function openSqlite(file: string, { onFatal }: Surroundings = { onFatal() {} }): Promise<SqliteStore> {
+/** `onFatal`: the store can never be trusted again, so the gateway must stop, and say why. */
+export function openSqlite(file: string, onFatal: (message: string) => void): SqliteStore {
   const unlock = lockFile(file);
   try {
     prepareFile(file);
@@ -51,28 +45,63 @@ export async function openSqlite(file: string, { onFatal }: Surroundings = { onF
   }
 }
 
-function open(file: string, onFatal: (message: string) => void, unlock: () => void): SqliteStore {
-  const reading = new DatabaseSync(file, { timeout: patienceMs });
-  reading.exec("PRAGMA query_only = ON");
+export interface ColdStore extends Operator {
+  close(): Promise<void>;
+}
+
+/** As the command line opens it, whether or not a gateway runs on the same file. Makes it if there is none. */
+export function openCold(file: string): ColdStore {
+  prepareFile(file);
+  const { access, writer, close } = openAccess(file, () => {});
+  const operator = createOperator(access);
+  return {
+    ...operator,
+    async importLines(bytes) {
+      const imported = await operator.importLines(bytes);
+      // By then a gateway beside us knows the archive's keys.
+      await wait(renewalMs);
+      return imported;
+    },
+    check: writer.check,
+    close,
+  };
+}
+
+function openAccess(file: string, onFatal: (message: string) => void) {
+  const reading = openToRead(file);
   const prepare = createCache(reading);
-  const tables = createTables(prepare);
-  const readText = createReadText(prepare);
-  const isThere = (id: string): boolean =>
-    prepare(thereStatement).get(toNumber(id.slice("conv_".length))) !== undefined;
-  const secrets = createSecrets(tables, isThere);
   const writer = openWriter(file, onFatal);
-  const reader = openReader(file);
-  const finds = createGrouped(async (queries: readonly Query[]) => queries.map((query) => attempt(() => find(query))));
+  const isThere = (id: string): boolean =>
+    prepare("SELECT 1 FROM session WHERE id = ?").get(toNumber(id.slice("conv_".length))) !== undefined;
   const access: Access = {
-    secrets,
-    readText,
-    read: (name, given) => reader.read([name, given]) as never,
+    secrets: createSecrets(createTables(prepare), isThere),
+    readText: createReadText(prepare),
+    read: (name, given) => writer.read([name, given]) as never,
     write: (name, given) => writer.write([name, given]) as never,
     emptyLog: writer.emptyLog,
   };
+  async function close(): Promise<void> {
+    await writer.close();
+    reading.close();
+  }
+  return { reading, prepare, writer, access, close };
+}
+
+function open(file: string, onFatal: (message: string) => void, unlock: () => void): SqliteStore {
+  const { reading, prepare, writer, access, close } = openAccess(file, onFatal);
+  const { secrets, readText } = access;
+  const find = createFind(reading);
+  const finds = createGrouped(async (queries: readonly Query[]) => {
+    reading.exec("BEGIN");
+    try {
+      return queries.map((query) => attempt(() => find(query)));
+    } finally {
+      reading.exec("COMMIT");
+    }
+  });
 
   return {
-    ...createConversations(access, tables),
+    ...createConversations(access, createTables(prepare)),
     ...createOperator(access),
     sessionOf: secrets.sessionOf,
     sealKeys: secrets.sealKeys,
@@ -92,12 +121,10 @@ function open(file: string, onFatal: (message: string) => void, unlock: () => vo
     async turn(owner, key) {
       const n = toNumber(key);
       const row = reads(() => prepare(turnStatement).get(n, key, owner)) as ReadTurn | undefined;
-      if (row !== undefined) return toTurn(row, readText);
-      const left = reads(() => prepare(leftStatement).get(n, key, owner)) as RunningRead | undefined;
-      return left && toInterrupted(left);
+      return row && toTurn(row, readText);
     },
-    async begin({ key, session, owner, model, createdAt, echo }) {
-      await writer.write(["begin", [toNumber(key), key, session ?? null, owner, model, createdAt, echo ?? null]]);
+    async begin(turn) {
+      await writer.write(["commit", toInterrupted(turn)]);
     },
     async keyed(owner, key, since) {
       const name = secrets.sessionOf(owner, `key ${key}`);
@@ -105,90 +132,115 @@ function open(file: string, onFatal: (message: string) => void, unlock: () => vo
       return row && { ...toTurn(row, readText), fingerprint: row.fingerprint };
     },
     async close() {
-      await reader.close();
-      await writer.close();
-      reading.close();
+      await close();
       unlock();
     },
   };
+}
 
-  function find({ owner, session: id, named, shown, prefilled, calls }: Query): Finding {
+/** Of what these statements find a list costs half of an object. */
+function createFind(reading: DatabaseSync): (query: Query) => Finding {
+  const prepare = (text: string): StatementSync => {
+    const statement = reading.prepare(text);
+    statement.setReturnArrays(true);
+    return statement;
+  };
+  const [bySession, byName, byMarks, byCall] = [
+    prepare(sessionStatement),
+    prepare(namedStatement),
+    prepare(matchStatement),
+    prepare(makerStatement),
+  ];
+  const byQuestion = prepare("SELECT 1 FROM turn WHERE session = ? AND question = ? LIMIT 1");
+
+  return function find({ owner, session: id, named, shown, prefilled, calls }) {
     if (named !== undefined) return findNamed(owner, named);
-    const known = id === undefined ? undefined : findSession(owner, id);
-    if (known === undefined) return unknown;
-    const { n, session } = known;
-    const makers = new Map(calls.flatMap((call) => findMaker(n, call)));
+    if (id === undefined) return unknown;
+    const name = id.slice("conv_".length);
+    const row = bySession.get(toNumber(name), name, owner) as unknown as SessionRow | undefined;
+    if (row === undefined) return unknown;
+    const [n, kind, shows, tip, ...rest] = row;
+    const session = toSession(id, kind, shows, tip === null ? undefined : toNode([tip, ...rest, 0]));
+    const makers = calls.length === 0 ? noMakers : new Map(calls.flatMap((call) => findMaker(n, call)));
     let wasAsked = prefilled !== undefined && isAsked(n, prefilled());
     for (const [depth, { question, digest }] of shown.entries()) {
       const asked = question();
-      const row = prepare(matchStatement).get(n, asked, digest) as NodeRow | undefined;
-      if (row !== undefined)
-        return { session, named: undefined, wasAsked: true, match: { node: toNode(row), depth }, makers };
+      const found = byMarks.get(n, asked, digest) as unknown as NodeRow | undefined;
+      if (found !== undefined)
+        return {
+          session,
+          named: undefined,
+          wasAsked: true,
+          match: { node: toNode(found), depth },
+          makers,
+        };
       wasAsked ||= isAsked(n, asked);
     }
     return { session, named: undefined, wasAsked, match: undefined, makers };
-  }
-
-  function findSession(owner: string, id: string): { readonly n: number; readonly session: Session } | undefined {
-    const name = id.slice("conv_".length);
-    const row = prepare(sessionStatement).get(toNumber(name), name, owner) as SessionRead | undefined;
-    if (row === undefined) return undefined;
-    const tip = row.tip === null ? undefined : toNode({ ...row, n: row.tip });
-    return { n: row.session, session: { id, isHidden: row.kind === "hidden", shows: row.shows === 1, tip } };
-  }
+  };
 
   function findNamed(owner: string, key: string): Finding {
-    const row = prepare(namedStatement).get(toNumber(key), key, owner) as (NodeRow & SessionRead) | undefined;
+    const row = byName.get(toNumber(key), key, owner) as unknown as NamedRow | undefined;
     if (row === undefined) return unknown;
-    const node = toNode(row);
-    const tip = row.tip === null ? undefined : row.tip === row.n ? node : { ...node, turn: row.tip };
-    const session = { id: `conv_${row.name}`, isHidden: row.kind === "hidden", shows: row.shows === 1, tip };
-    return { ...unknown, session, named: node };
+    const [name, kind, shows, tip, ...rest] = row;
+    const node = toNode(rest);
+    const leading = tip === null || tip === node.turn ? node : { ...node, turn: tip };
+    return {
+      ...unknown,
+      session: toSession(`conv_${name}`, kind, shows, tip === null ? undefined : leading),
+      named: node,
+    };
   }
 
   function findMaker(session: number, call: string): [string, Maker][] {
-    const row = prepare(makerStatement).get(session, call) as (NodeRow & { readonly answer: string }) | undefined;
-    return row === undefined ? [] : [[call, { node: toNode(row), answer: toItems(row.answer) }]];
+    const row = byCall.get(session, call) as unknown as MakerRow | undefined;
+    if (row === undefined) return [];
+    const [answer, ...rest] = row;
+    return [[call, { node: toNode(rest), answer: toItems(answer) }]];
   }
 
   function isAsked(session: number, question: string): boolean {
-    return (
-      prepare("SELECT 1 FROM turn WHERE session = ? AND question = ? LIMIT 1").get(session, question) !== undefined
-    );
+    return byQuestion.get(session, question) !== undefined;
   }
 }
 
-interface SessionRead extends Omit<NodeRow, "n"> {
-  readonly session: number;
-  readonly name: string;
-  readonly kind: Kind;
-  readonly shows: number;
-  readonly tip: number | null;
+function toSession(id: string, kind: Kind, shows: number, tip: Node | undefined): Session {
+  return { id, isHidden: kind === "hidden", shows: shows === 1, tip };
 }
 
-const unknown: Finding = { session: undefined, named: undefined, wasAsked: false, match: undefined, makers: new Map() };
+type Standing = readonly [kind: Kind, shows: number, tip: number | null];
+type SessionRow = readonly [n: number, ...Standing, digest: string | null, remembers: number, depth: number];
+type NamedRow = readonly [name: string, ...Standing, ...NodeRow];
+type MakerRow = readonly [answer: string, ...NodeRow];
+
+const noMakers: Finding["makers"] = new Map();
+const unknown: Finding = {
+  session: undefined,
+  named: undefined,
+  wasAsked: false,
+  match: undefined,
+  makers: noMakers,
+};
 
 const node = "t.n, t.digest, t.remembers, t.depth";
-const followed = "EXISTS (SELECT 1 FROM turn c WHERE c.parent = t.n AND c.digest IS NOT NULL) AS followed";
+const followed = "EXISTS (SELECT 1 FROM turn c WHERE c.parent = t.n AND c.digest IS NOT NULL)";
 
-const sessionStatement = `SELECT s.n AS session, s.name, s.kind, s.shows, s.tip, t.digest, t.remembers, t.depth
+const sessionStatement = `SELECT s.n, s.kind, s.shows, s.tip, t.digest, t.remembers, t.depth
   FROM session s LEFT JOIN turn t ON t.n = s.tip WHERE s.id = ? AND s.name = ? AND s.owner = ?`;
-const namedStatement = `SELECT ${node}, s.n AS session, s.name, s.kind, s.shows, s.tip
+const namedStatement = `SELECT s.name, s.kind, s.shows, s.tip, ${node}, 0
   FROM turn t JOIN session s ON s.n = t.session LEFT JOIN record r ON r.turn = t.n
   WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.echo IS NOT NULL AND t.digest IS NOT NULL AND coalesce(r.unnamed, 0) = 0`;
 const matchStatement = `SELECT ${node}, ${followed}
   FROM turn t WHERE t.session = ? AND t.question = ? AND t.digest = ? ORDER BY t.n DESC LIMIT 1`;
-const makerStatement = `SELECT ${node}, t.answer FROM call c JOIN turn t ON t.n = c.turn WHERE c.session = ? AND c.id = ?`;
+const makerStatement = `SELECT t.answer, ${node}, 0 FROM call c JOIN turn t ON t.n = c.turn WHERE c.session = ? AND c.id = ?`;
 const pathStatement = `WITH RECURSIVE up (n) AS (
     SELECT ? UNION ALL SELECT t.parent FROM up JOIN turn t ON t.n = up.n WHERE t.parent IS NOT NULL
   ) SELECT t.key, t.session, t.input, t.answer FROM up JOIN turn t ON t.n = up.n`;
-const thereStatement = "SELECT 1 FROM session WHERE id = ?";
 const turnColumns = `t.n, t.key, t.session, s.name, s.kind, t.model, t.created, t.input, t.answer, t.told, t.echo,
   r.background, r.told AS placed, r.items, r.log`;
 const turnTables = "turn t JOIN session s ON s.n = t.session LEFT JOIN record r ON r.turn = t.n";
 const turnStatement = `SELECT ${turnColumns} FROM ${turnTables}
   WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.told <> '' AND coalesce(r.unnamed, 0) = 0`;
-const leftStatement = "SELECT key, session, model, created, echo FROM running WHERE turn = ? AND key = ? AND owner = ?";
 const keyedStatement = `SELECT ${turnColumns}, r.fingerprint FROM ${turnTables}
   WHERE r.name = ? AND s.owner = ? AND t.created > ? AND t.told <> '' ORDER BY t.n DESC LIMIT 1`;
 

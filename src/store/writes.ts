@@ -1,13 +1,10 @@
 /** All that is ever written, as functions of one connection: the writer's thread runs them, many in one transaction. */
-import type { DatabaseSync } from "node:sqlite";
 import type { Metadata } from "../core/store.ts";
-import { createAging } from "./aging.ts";
-import { cold } from "./cold.ts";
+import { cold, createTables, type Prepare, toNumber } from "./cold.ts";
 import { createDeletions } from "./deletions.ts";
 import { createImport } from "./import.ts";
-import { createCache, createTables } from "./prepared.ts";
-import type { NewSession, SessionRow, TurnRow } from "./rows.ts";
-import { toNumber } from "./schema.ts";
+import { createAging } from "./retention.ts";
+import { depthAt, type NewSession, parentAt, type TurnRow } from "./rows.ts";
 
 export type Writes = ReturnType<typeof createWrites>;
 
@@ -19,37 +16,46 @@ interface Described {
   readonly at: number;
 }
 
-export function createWrites(database: DatabaseSync) {
-  const prepare = createCache(database);
+export function createWrites(prepare: Prepare) {
   const tables = createTables(prepare);
   const { one, run } = tables;
   const deletions = createDeletions(tables);
+  const addTurnRow = prepare(turnStatement);
+  const lead = prepare(leadStatement);
 
-  /**
-   * The small number of a session, which is made if it is new. Undefined: it was deleted after the turn had begun. Of
-   * two names with the same key the second is refused.
-   */
-  function sessionNumber(session: SessionRow): number | undefined {
-    const { id, name, owner, turn } = session;
-    const known = prepare(knownStatement).get(id) as KnownSession | undefined;
-    const erased = known === undefined ? (prepare(erasedStatement).get(id) as Erased | undefined) : known;
-    if (erased !== undefined && erased.moment !== null && turn <= erased.moment) return undefined;
-    if (known === undefined) return addSession(session, "{}");
-    if (known.name === name && known.owner === owner) return known.n;
-    throw new Error(`The sessions ${name} and ${known.name} have the same key.`);
-  }
-
-  function addSession({ id, name, owner, kind, created }: NewSession, metadata: string): number {
-    return (prepare(addStatement).get(id, name, owner, kind, metadata, created, created) as { readonly n: number }).n;
-  }
-
-  function addTurn(n: number, { session, values, calls, texts }: TurnRow): void {
-    prepare(turnStatement).run(n, ...values);
-    for (const call of calls) prepare(callStatement).run(n, call, session.turn);
+  /** False: its session is not there, or was deleted after the turn had begun. */
+  function addTurn({ session, values, calls = none, texts = none }: TurnRow): boolean {
+    const [id, name, owner] = session;
+    const [turn = null] = values;
+    if (addTurnRow.run(...values, id, name, owner, turn).changes === 0) return false;
+    if (calls.length === 0 && texts.length === 0) return true;
+    const n = numberOf(turn);
+    for (const call of calls) run(callStatement, n, call, turn);
     for (const [digest, text] of texts) {
-      prepare(textStatement).run(n, digest, text);
-      prepare(useStatement).run(n, digest, session.turn);
+      run(textStatement, n, digest, text);
+      run(useStatement, n, digest, turn);
     }
+    return true;
+  }
+
+  const numberOf = (turn: TurnRow["values"][number]): number =>
+    one<{ readonly session: number }>(cold.sessionOfTurn, turn)?.session ?? 0;
+
+  /** False: it was deleted after the turn had begun. Of two names with the same key the second is refused. */
+  function addMissing(session: NewSession, turn: number): boolean {
+    const [id, name, owner] = session;
+    const erased = one<{ readonly moment: number }>(erasedStatement, id);
+    if (erased !== undefined && turn <= erased.moment) return false;
+    const known = one<{ readonly name: string; readonly owner: string }>(cold.sessionById, id);
+    if (known !== undefined && (known.name !== name || known.owner !== owner))
+      throw new Error(`The sessions ${name} and ${known.name} have the same key.`);
+    addSession(session, "{}");
+    return true;
+  }
+
+  function addSession(session: NewSession, metadata: string): number {
+    const [, , , , created] = session;
+    return one<{ readonly n: number }>(addStatement, ...session, created, metadata)?.n ?? 0;
   }
 
   return {
@@ -57,45 +63,45 @@ export function createWrites(database: DatabaseSync) {
     ...createAging(tables, deletions),
     ...createImport(tables, { addSession, addTurn }),
 
-    /** False: the session was deleted after the turn had begun. */
+    /** In the place of what was kept when it began. False: the session was deleted after that. */
     commit(row: TurnRow): boolean {
-      const { id, leads, tip, turn, learns, created } = row.session;
-      if (row.record !== undefined) prepare("DELETE FROM running WHERE turn = ?").run(turn);
-      const n = sessionNumber(row.session);
-      if (n === undefined) return false;
-      addTurn(n, row);
-      if (row.record !== undefined) prepare(recordStatement).run(turn, n, ...row.record);
-      if (leads) prepare(leadStatement).run(tip, turn, learns ? 1 : 0, created, id);
-      else prepare(usedStatement).run(learns ? 1 : 0, created, id);
+      const { session, values, tip, learns, record } = row;
+      const turn = Number(values[0]);
+      const begun = record && deletions.read(turn);
+      if (begun !== undefined) deletions.removeTurn(begun);
+      if (!addTurn(row) && !(addMissing(session, turn) && addTurn(row))) return false;
+      if (record !== undefined) run(recordStatement, turn, numberOf(turn), ...record);
+      const [id, , , , created] = session;
+      lead.run(tip, turn, learns ? 1 : 0, created, id);
       return true;
     },
 
     /** It hangs below the tip, wherever that stands by now. False: there is no such conversation. */
     append(row: TurnRow): boolean {
-      const { id, name, owner, turn, created } = row.session;
+      const { session, values } = row;
+      const [id, name, owner, , created] = session;
       const known = one<Tip>(cold.conversation, id, name, owner);
       if (known === undefined) return false;
-      const { n, tip } = known;
+      const { tip } = known;
       const above = tip === null ? undefined : one<{ readonly depth: number }>(cold.depth, tip);
-      addTurn(n, { ...row, values: row.values.with(2, tip).with(3, (above?.depth ?? 0) + 1) });
-      prepare(leadStatement).run(tip, turn, 0, created, id);
+      addTurn({
+        ...row,
+        values: values.with(parentAt, tip).with(depthAt, (above?.depth ?? 0) + 1),
+      });
+      lead.run(tip, Number(values[0]), 0, created, id);
       return true;
     },
 
     createConversation({ first, ...described }: Described & { readonly first: TurnRow | undefined }): void {
       const { name, owner, metadata, at: created } = described;
-      const n = addSession({ id: toNumber(name), name, owner, kind: "named", created }, JSON.stringify(metadata));
+      const n = addSession([toNumber(name), name, owner, "named", created], JSON.stringify(metadata));
       if (first === undefined) return;
-      addTurn(n, first);
-      run(cold.setTip, first.session.turn, n);
+      addTurn(first);
+      run(cold.setTip, Number(first.values[0]), n);
     },
 
     describe({ name, owner, metadata, at }: Described): boolean {
       return run(cold.describe, JSON.stringify(metadata), at, toNumber(name), name, owner) === 1;
-    },
-
-    begin(values: readonly (string | number | null)[]): void {
-      prepare(runningStatement).run(...values);
     },
 
     /** Whether anything of this size can be written. */
@@ -105,39 +111,27 @@ export function createWrites(database: DatabaseSync) {
   };
 }
 
-interface Erased {
-  readonly moment: number | null;
-}
-
-interface KnownSession extends Erased {
-  readonly n: number;
-  readonly name: string;
-  readonly owner: string;
-}
-
 interface Tip {
-  readonly n: number;
   readonly tip: number | null;
 }
 
-const knownStatement =
-  "SELECT s.n, s.name, s.owner, e.moment FROM session s LEFT JOIN erased e ON e.id = s.id WHERE s.id = ?";
+const none: readonly never[] = [];
+
 const erasedStatement = "SELECT moment FROM erased WHERE id = ?";
 /** Numbers are given by the file, for the command line may make sessions beside us; not those of sessions half removed. */
-const addStatement = `INSERT INTO session (id, n, name, owner, kind, shows, metadata, created, used)
+const addStatement = `INSERT INTO session (id, n, name, owner, kind, shows, created, used, metadata)
   VALUES (?, 1 + max((SELECT coalesce(max(n), 0) FROM session), (SELECT coalesce(max(n), 0) FROM doomed)), ?, ?, ?, 0, ?, ?, ?)
   RETURNING n`;
+/** One statement finds the session, and adds. */
 const turnStatement = `INSERT INTO turn
   (session, n, key, parent, depth, question, digest, remembers, model, created, input, answer, told, echo)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  SELECT s.n, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM session s WHERE s.id = ? AND s.name = ? AND s.owner = ?
+    AND NOT EXISTS (SELECT 1 FROM erased e WHERE e.id = s.id AND e.moment >= ?)`;
 const callStatement = `INSERT INTO call (session, id, turn) VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET turn = max(turn, excluded.turn)`;
 const textStatement = "INSERT INTO text (session, digest, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 const useStatement = "INSERT INTO text_use (session, digest, turn) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 const recordStatement = `INSERT INTO record
   (turn, session, background, unnamed, told, items, name, fingerprint, log) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const runningStatement =
-  "INSERT INTO running (turn, key, session, owner, model, created, echo) VALUES (?, ?, ?, ?, ?, ?, ?)";
 const leadStatement = `UPDATE session SET tip = CASE WHEN tip IS ? THEN ? ELSE tip END,
   shows = max(shows, ?), used = max(used, ?) WHERE id = ?`;
-const usedStatement = "UPDATE session SET shows = max(shows, ?), used = max(used, ?) WHERE id = ?";

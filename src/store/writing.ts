@@ -1,11 +1,24 @@
-/** The writer as the store sees it: a failed write refuses turns before a model is asked, one that succeeds lets them in again. */
+/**
+ * The writer's thread as the store sees it. What comes together is one group; a failed write refuses turns before a model
+ * is asked, one that succeeds lets them in again.
+ */
+import { extname } from "node:path";
+import { Worker } from "node:worker_threads";
 import type { GatewayError } from "../core/errors.ts";
 import { createGrouped } from "./grouped.ts";
-import { type Call, type Outcome, type Request, startThread } from "./threads.ts";
-import { cannotWrite, isLasting, isSyncFailure, toFailure, unavailable } from "./trouble.ts";
+import { cannotRead, cannotWrite, type Failure, isLasting, isSyncFailure, toFailure, unavailable } from "./trouble.ts";
+
+/** One of the thread's functions, and what it is given. */
+export type Call = readonly [name: string, given: unknown];
+
+/** What became of it: its result, or why it failed. */
+export type Outcome = { readonly result: unknown } | { readonly failure: Failure };
+
+export type Request = readonly Call[] | { readonly read: Call } | "empty-log" | "close";
 
 export interface Writer {
   write(call: Call): Promise<unknown>;
+  read(call: Call): Promise<unknown>;
   emptyLog(): Promise<void>;
   /** Throws why nothing can be kept now. */
   checkKeeping(): void;
@@ -20,7 +33,7 @@ const probeBytes = 65_536;
 
 /** `lose` is told once: nothing may be written any more. */
 export function openWriter(file: string, lose: (message: string) => void): Writer {
-  const thread = startThread("writer", { file });
+  const thread = startThread(file);
   const calls = createGrouped(async (group: readonly Call[]) => (await send(group)).map(note));
   let trouble: GatewayError | undefined;
   let isLost = false;
@@ -74,6 +87,11 @@ export function openWriter(file: string, lose: (message: string) => void): Write
 
   return {
     write: calls.send,
+    async read(call) {
+      const [outcome] = await send({ read: call });
+      if (outcome !== undefined && "result" in outcome) return outcome.result;
+      throw cannotRead(outcome?.failure ?? { message: "The thread answered nothing." });
+    },
     async emptyLog() {
       const [outcome] = await send("empty-log");
       if (outcome !== undefined && "failure" in outcome) throw note(outcome);
@@ -88,11 +106,46 @@ export function openWriter(file: string, lose: (message: string) => void): Write
       clearTimeout(probe);
       await calls.idle();
       // To close it would write what nobody knows the fate of.
-      if (isLost) await thread.kill();
-      else await thread.close();
+      await (isLost ? thread.kill() : thread.close());
     },
   };
 }
 
 const syncFailed =
   "The disk failed to sync the session store, so nobody can tell what is on it. The gateway stops: check the disk, then start it again.";
+
+/** Answers come in the order of what was sent. */
+function startThread(file: string) {
+  // The same ending as this file's, in the sources and in the package; none of the process's own flags.
+  const program = new URL(`./writer${extname(import.meta.filename)}`, import.meta.url);
+  const worker = new Worker(program, { workerData: { file }, execArgv: [] });
+  const waiting: { resolve(outcomes: readonly Outcome[]): void; reject(error: unknown): void }[] = [];
+  let end: unknown;
+  const ended = new Promise<void>((resolve) => {
+    worker.once("exit", () => {
+      end ??= new Error("It has ended.");
+      for (const { reject } of waiting.splice(0)) reject(end);
+      resolve();
+    });
+  });
+  worker.on("message", (outcomes: readonly Outcome[]) => waiting.shift()?.resolve(outcomes));
+  worker.on("error", (error) => (end = error));
+
+  return {
+    /** Rejects if the thread has ended. */
+    send: (request: Request): Promise<readonly Outcome[]> =>
+      new Promise((resolve, reject) => {
+        if (end !== undefined) return reject(end);
+        waiting.push({ resolve, reject });
+        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
+        worker.postMessage(request);
+      }),
+    async close(): Promise<void> {
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
+      worker.postMessage("close");
+      await ended;
+    },
+    /** Ends it where it stands. */
+    kill: () => worker.terminate(),
+  };
+}

@@ -1,16 +1,24 @@
-/** Reads what both dialects write alike: settings, options of a stream, tools, labels, and fields of their own. */
-import type { Demand, Dialect, FunctionTool, Native, Settings, Tool } from "../core/settings.ts";
+/** What both dialects have alike, read and written: settings, labels, tools, and fields of their own. */
+import { GatewayError } from "../core/errors.ts";
+import { type Part, place } from "../core/item.ts";
+import type { Demand, Dialect, Format, FunctionTool, Native, Settings, Tool } from "../core/settings.ts";
 import {
   type Fields,
+  isObject,
   isPresent,
+  missing,
   pathOf,
   readBoolean,
+  readChoice,
   readNumber,
   readObject,
   readOthers,
   readString,
   requireName,
+  requireObject,
+  type Said,
   tooLong,
+  unsupported,
   wrongType,
 } from "./fields.ts";
 
@@ -26,11 +34,34 @@ export function readCommonSettings(fields: Fields): Partial<Settings> {
   };
 }
 
-/** One of them pads the events of a stream, which ours does not need: it is only checked. */
-export function readStreamOptions(fields: Fields): Fields | undefined {
-  const options = readObject(fields, "stream_options");
-  if (options !== undefined) readBoolean(options, "include_obfuscation");
-  return options;
+/** The same for a server, of a caller of the other dialect. */
+export function writeCommonSettings({ native, ...settings }: Settings): Said {
+  return {
+    temperature: settings.temperature,
+    top_p: settings.topP,
+    presence_penalty: settings.presencePenalty,
+    frequency_penalty: settings.frequencyPenalty,
+    service_tier: settings.serviceTier,
+    prompt_cache_key: native?.fields["prompt_cache_key"],
+    prompt_cache_retention: native?.fields["prompt_cache_retention"],
+    safety_identifier: native?.fields["safety_identifier"],
+  };
+}
+
+/** `isNested`: the dialect has a schema's fields below its type, and not beside it. */
+export function readFormat(within: Fields, key: string, isNested: boolean): Format | undefined {
+  const format = readObject(within, key);
+  if (format === undefined) return undefined;
+  const type = readChoice(format, "type", ["text", "json_object", "json_schema"]) ?? missing(pathOf(format, "type"));
+  if (type !== "json_schema") return { type: type === "text" ? type : "json" };
+  const described = isNested ? requireObject(format, type) : format;
+  return {
+    type: "schema",
+    name: requireName(described, "name"),
+    description: readString(described, "description"),
+    schema: (isNested ? readObject(described, "schema")?.values : requireObject(described, "schema").values) ?? {},
+    strict: readBoolean(described, "strict"),
+  };
 }
 
 /** A function as both dialects describe it. */
@@ -44,13 +75,15 @@ export function readFunction(described: Fields): FunctionTool {
   };
 }
 
-/** A custom tool as both dialects describe it. */
-export function readCustomTool(described: Fields): Tool {
+/** A custom tool as both dialects describe it, with a grammar's fields beside its type. */
+export function readCustomTool(described: Fields): Extract<Tool, { type: "custom" }> {
+  const format = readObject(described, "format")?.values;
+  const { grammar, ...outer } = format ?? {};
   return {
     type: "custom",
     name: requireName(described, "name"),
     description: readString(described, "description"),
-    format: readObject(described, "format")?.values,
+    format: isObject(grammar) ? { ...outer, ...grammar } : format,
   };
 }
 
@@ -62,32 +95,19 @@ export function readMetadata(fields: Fields, key: string): Readonly<Record<strin
   if (entries.length > 16)
     throw tooLong(pathOf(metadata), "too many properties", "at most 16 properties", entries.length);
   for (const [name, value] of entries) {
+    const path = pathOf(metadata, name);
     const keyLength = countCharacters(name);
-    if (keyLength > 64)
-      throw tooLong(pathOf(metadata, name), "key too long", "a key of at most 64 characters", keyLength);
-    if (typeof value !== "string") throw wrongType(pathOf(metadata, name), "a string", value);
+    if (keyLength > 64) throw tooLong(path, "key too long", "a key of at most 64 characters", keyLength);
+    if (typeof value !== "string") throw wrongType(path, "a string", value);
     const length = countCharacters(value);
-    if (length > 512) throw tooLong(pathOf(metadata, name), "string too long", "at most 512 characters", length);
+    if (length > 512) throw tooLong(path, "string too long", "at most 512 characters", length);
   }
   return metadata.values as Readonly<Record<string, string>>;
 }
 
-/** Counts code points: a surrogate pair is one character. */
+/** A pair of surrogates is one. Of a body full of them a list would take a second, and it is too long anyway. */
 function countCharacters(text: string): number {
-  let count = text.length;
-  for (let at = 1; at < text.length; at++) {
-    // A list of all pairs would take a second for a body full of them.
-    if (isLow(text.charCodeAt(at)) && isHigh(text.charCodeAt(at - 1))) count--;
-  }
-  return count;
-}
-
-function isHigh(unit: number): boolean {
-  return unit >= 0xd800 && unit < 0xdc00;
-}
-
-function isLow(unit: number): boolean {
-  return unit >= 0xdc00 && unit < 0xe000;
+  return text.length > 2_048 ? text.length : [...text].length;
 }
 
 /** The fields of a dialect's request that the gateway itself does not model. */
@@ -96,33 +116,37 @@ export interface OwnWords {
   /** What the gateway itself sends, so it must not be sent twice; everything else is for the model. */
   readonly ours: ReadonlySet<string>;
   /** Without these the answer would differ. */
-  readonly demands: readonly Demanding[];
+  readonly demands: readonly Demand[];
   /** These are only offers to the model, or make it faster. */
   readonly offers: readonly string[];
 }
 
-interface Demanding extends Demand {
-  /** A value that demands nothing. */
-  readonly isIdle?: (value: unknown) => boolean;
-}
-
 /** Both dialects have it. */
-export const moderation: Demanding = {
+export const moderation: Demand = {
   param: "moderation",
   why: "The adapter behind this model cannot moderate input and output. Leave it out, or moderate them yourself.",
 };
 
 export function readNative(fields: Fields, { dialect, ours, demands, offers }: OwnWords): Native {
-  const { values } = fields;
-  const isSent = (param: string) => isPresent(fields, param);
+  const isSaid = (param: string) => isPresent(fields, param) && !isEmpty(fields.values[param]);
   return {
     dialect,
     fields: readOthers(fields, ours) ?? {},
-    demands: demands.filter(({ param, isIdle }) => isSent(param) && isIdle?.(values[param]) !== true),
-    offers: offers.filter((param) => isSent(param) && !isEmptyList(values[param])),
+    demands: demands.filter(({ param }) => isSaid(param)),
+    offers: offers.filter(isSaid),
   };
 }
 
-function isEmptyList(value: unknown): boolean {
-  return Array.isArray(value) && value.length === 0;
+/** An empty list or object asks for nothing. */
+function isEmpty(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
+}
+
+/** A part that a server's dialect has no form for is never left out: the answer depends on it. */
+export function refusePart(part: Part): never {
+  const what = part.type === "other" ? `content of type '${String(part.extra.fields["type"])}'` : "files by URL";
+  const param = part[place];
+  const why = `The adapter behind this model does not accept ${what}. Send it as text, or as a file's content.`;
+  if (param !== undefined) unsupported(param, why);
+  throw new GatewayError("unsupported_parameter", why);
 }

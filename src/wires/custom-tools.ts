@@ -7,7 +7,7 @@ import { isObject, parseObject } from "./fields.ts";
 /** The function that stands in for a tool. It cannot enforce a grammar, but can describe it. */
 export function toFunction(tool: Extract<Tool, { type: "custom" }>): FunctionTool {
   const { name, description = "", format } = tool;
-  const both = [description, describeFormat(format)].filter((text) => text !== "").join("\n\n");
+  const both = [description, describeFormat(format)].filter(Boolean).join("\n\n");
   return { type: "function", name, description: both, parameters: freeInput };
 }
 
@@ -18,11 +18,9 @@ const freeInput = {
   additionalProperties: false,
 } as const;
 
-/** The dialects write a grammar's fields beside its type, or below it. */
 function describeFormat(format: unknown): string {
   if (!isObject(format) || format["type"] !== "grammar") return "";
-  const { syntax = "", definition = "" } = isObject(format["grammar"]) ? format["grammar"] : format;
-  return `The input must match this ${String(syntax)} grammar:\n${String(definition)}`;
+  return `The input must match this ${String(format["syntax"])} grammar:\n${String(format["definition"])}`;
 }
 
 /** A tool's call as a call of that function. */

@@ -1,6 +1,6 @@
-/** Reads the fields of a JSON body: null means absent; errors of type or range name the path and the remedy. */
+/** Reads JSON: a caller's strictly, where null means absent and errors name path and remedy; a server's without trust in its shape. */
 import { GatewayError } from "../core/errors.ts";
-import type { Content, Part } from "../core/item.ts";
+import { type Content, type Part, place } from "../core/item.ts";
 import type { Dialect, Extra } from "../core/settings.ts";
 
 /** An object in the body, and where it stands. */
@@ -46,12 +46,10 @@ export function requireString(fields: Fields, key: string): string {
 
 /** A required, non-empty string. */
 export function requireName(fields: Fields, key: string): string {
-  return requireString(fields, key) || refuseEmpty(pathOf(fields, key));
-}
-
-function refuseEmpty(path: string): never {
-  const message = `Invalid '${path}': empty string. Expected a string with at least one character.`;
-  invalid(path, message, "empty_string");
+  const value = requireString(fields, key);
+  if (value !== "") return value;
+  const path = pathOf(fields, key);
+  invalid(path, `Invalid '${path}': empty string. Expected a string with at least one character.`, "empty_string");
 }
 
 export function readBoolean(fields: Fields, key: string): boolean | undefined {
@@ -100,26 +98,26 @@ export function readStrings(fields: Fields, key: string): readonly string[] | un
   });
 }
 
-/** The objects of a list, from one of them on. */
-export function readObjects(fields: Fields, key: string, start = 0): readonly Fields[] | undefined {
-  const list = readArray(fields, key);
-  return (start === 0 ? list : list?.slice(start))?.map((value, index) => toFields(value, key, fields, start + index));
+/** The objects of a list. */
+export function readObjects(fields: Fields, key: string): readonly Fields[] | undefined {
+  return readArray(fields, key)?.map((value, index) => toFields(value, key, fields, index));
 }
 
-/** A string, a list of parts, or nothing; `expected` are the dialect's words for it. */
-export function readContent(
-  fields: Fields,
-  key: string,
-  expected: string,
-  readPart: (part: Fields) => Part,
-): Content | undefined {
+/** A string, a list of parts, or nothing. */
+export function readContent(fields: Fields, key: string, readPart: (part: Fields) => Part): Content | undefined {
   const value = fields.values[key];
   if (typeof value === "string") return value;
-  if (isPresent(fields, key) && !Array.isArray(value)) throw wrongType(pathOf(fields, key), expected, value);
-  return readObjects(fields, key)?.map(readPart);
+  if (isPresent(fields, key) && !Array.isArray(value))
+    throw wrongType(pathOf(fields, key), "a string or an array of parts", value);
+  return readObjects(fields, key)?.map((each) => withPlace(readPart(each), each));
 }
 
-/** The fields that we do not know, without nulls, for a model of the same dialect. */
+/** Any but a text may be refused later, by an adapter that cannot send it. */
+function withPlace(part: Part, fields: Fields): Part {
+  return part.type === "text" ? part : { ...part, [place]: pathOf(fields) };
+}
+
+/** The fields that we do not know, without nulls. */
 export function readOthers(fields: Fields, known: ReadonlySet<string>): Fields["values"] | undefined {
   const { values } = fields;
   let keys: string[] | undefined;
@@ -129,7 +127,7 @@ export function readOthers(fields: Fields, known: ReadonlySet<string>): Fields["
   return keys && Object.fromEntries(keys.map((key) => [key, values[key]]));
 }
 
-/** The same as a dialect's addition to something; undefined if there is none. */
+/** The same as what a dialect adds to something. */
 export function readExtra(fields: Fields, known: ReadonlySet<string>, dialect: Dialect): Extra | undefined {
   const others = readOthers(fields, known);
   return others && { dialect, fields: others };
@@ -210,4 +208,35 @@ function describe(value: unknown): string {
   if (typeof value === "object") return "an object";
   if (typeof value === "number") return Number.isInteger(value) ? "an integer" : "a decimal";
   return `a ${typeof value}`;
+}
+
+export type Said = Readonly<Record<string, unknown>>;
+
+/** An answer, or an event of one. */
+export function parseSaid(text: string): Said {
+  const said = parseObject(text);
+  if (said !== undefined) return said;
+  throw new GatewayError("adapter_protocol", "The upstream answered with something that is not a JSON object.");
+}
+
+export function objectAt(from: Said, key: string): Said | undefined {
+  const value = from[key];
+  return isObject(value) ? value : undefined;
+}
+
+/** A string that is not empty. */
+export function textAt(from: Said, key: string): string | undefined {
+  const value = from[key];
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+export function listAt(from: Said, key: string): readonly unknown[] | undefined {
+  const value = from[key];
+  return Array.isArray(value) ? value : undefined;
+}
+
+/** A count; anything else is 0. */
+export function countAt(from: Said | undefined, key: string): number {
+  const value = from?.[key];
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
 }

@@ -34,9 +34,16 @@ export interface Request {
 export interface Voice {
   /** The whole answer as JSON text; not called for a failed one. */
   whole(heading: Heading, answer: Answer): string;
-  /** Turns batches of events into server-sent events; what it returns is one write. */
-  stream(heading: Heading): (events: readonly Event[]) => string;
+  /** Of a turn that is not over; only a wire with background turns has it. */
+  progress?(heading: Heading, state: Progress): string;
+  /**
+   * Turns batches of events into server-sent events; what it returns is one write. `tellsError`: a failure is an error
+   * before it is the turn's end, as everywhere but over a WebSocket.
+   */
+  stream(heading: Heading, tellsError?: boolean): (events: readonly Event[]) => string;
 }
+
+export type Progress = "queued" | "in_progress";
 
 /** The half that an adapter uses. */
 export interface Back {

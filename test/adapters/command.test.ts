@@ -13,8 +13,10 @@ const env = { PATH: process.env["PATH"], HOME: "/home/portico", PORTICO_TEST_KEY
 // The programs' variables are those of the gateway's process.
 Object.assign(process.env, { PORTICO_TEST_KEY: env.PORTICO_TEST_KEY });
 const sh = (script: string, more: object = {}) => ({ argv: ["sh", "-c", script], ...more });
-const print = (...lines: readonly (object | string)[]) =>
-  sh(`cat <<'END'\n${lines.map((line) => (typeof line === "string" ? line : JSON.stringify(line))).join("\n")}\nEND`);
+const print = (...lines: readonly (object | string)[]) => {
+  const text = lines.map((line) => (typeof line === "string" ? line : JSON.stringify(line))).join("\n");
+  return sh(`cat <<'END'\n${text}\nEND`, { output: "jsonl" });
+};
 const word = { type: "text", text: "Hi" };
 
 const plain = (...argv: string[]) => ({ argv, input: "none" });
@@ -26,8 +28,7 @@ const chosen = { env: ["PATH", "PORTICO_TEST_KEY"], set_env: { MODE: "test" } };
 const answers: Readonly<Record<string, readonly [settings: object, text: string, say?: string]>> = {
   "the answer has no trailing line breaks": [sh("echo one; echo; echo two; echo; echo"), "one\n\ntwo"],
   "a program that prints nothing gives an empty answer": [sh("exit 0"), ""],
-  "a first line that is a delta makes it JSON Lines": [print(word, "", { ...word, text: " there" }), "Hi there"],
-  "JSON that is no delta is text": [print('{"weather":"fine"}'), '{"weather":"fine"}'],
+  "output: jsonl reads deltas, and empty lines are none": [print(word, "", { ...word, text: " there" }), "Hi there"],
   "output: text takes a delta as text": [{ ...print(word), output: "text" }, JSON.stringify(word)],
   "a character may come in two writes": [sh(String.raw`printf 'gr\303'; sleep 0.05; printf '\274n'`), "grün"],
   "input: text is the last user message": [sh("cat", { input: "text" }), "Hello", "Hello"],
@@ -60,17 +61,15 @@ const failures: Readonly<Record<string, Failure>> = {
   "a reported failure without a code": [report({}), 502, "adapter_error", /^Busy\.$/],
   "a conversation that is too long": [tooLong, 400, "context_length_exceeded", /Busy/],
   "a text that no argument can hold": [{ argv: ["printf", "{prompt}"] }, 400, "adapter_bad_request", /./, "a\0b"],
-  ...Object.fromEntries(
-    lines.split(" ").map((line) => [`the line ${line}`, protocol({ ...print(line), output: "jsonl" })]),
-  ),
+  ...Object.fromEntries(lines.split(" ").map((line) => [`the line ${line}`, protocol(print(line))])),
 };
 
 /** Others, that tests call by name. */
 const programs = {
-  shown: sh("cat", { output: "text" }),
-  text: sh("cat", { input: "text", output: "text" }),
+  shown: sh("cat"),
+  text: sh("cat", { input: "text" }),
   model: { argv: ["printf", "%s", "{model}"], input: "none" },
-  late: sh(`echo '{"type":"text","text":"one"}'; echo 'Traceback: sk-1'`),
+  late: print({ type: "text", text: "one" }, "Traceback: sk-1"),
   calls: print(
     { type: "reasoning", text: "hm" },
     { type: "tool-call", name: "look", arguments: { at: "sky" } },

@@ -40,7 +40,7 @@ const open = share(async (scope) => {
   const complete = { type: "module", path: "complete.mts", options: { url: server.url } };
   const printing = { type: "command", output: "jsonl", input: "none", retries: 0 };
   const adapters = {
-    ...(python.skip === false && { program: { type: "command", argv: ["python3", "agent.py"] } }),
+    ...(python.skip === false && { program: { type: "command", argv: ["python3", "agent.py"], output: "jsonl" } }),
     smallest: { type: "module", path: "smallest.mts" },
     complete,
     unknown: complete,

@@ -52,7 +52,7 @@ for (const { section, what, text, fields, answer } of rows) {
   });
 }
 
-assert.ok(rows.length >= 20, `${rows.length} rows`);
+assert.ok(rows.length >= 18, `${rows.length} rows`);
 
 test("ERROR fails with each code that the page lists, and with its status", async () => {
   const [, list = ""] = /^`ERROR` knows ([^;]+);/m.exec(page) ?? [];
@@ -129,7 +129,7 @@ const place = object({ city: text });
 const simple = ["string", "number", "integer", "boolean", "null"].map((type) => [type, { type }]);
 const node = object({ name: text, children: { type: "array", items: { $ref: "#/$defs/node" } } });
 const age = { type: "integer", minimum: 18, maximum: 20 };
-const share = { type: "number", exclusiveMinimum: 0, maximum: 1 };
+const share = { type: "number", maximum: -1.5 };
 const samples: readonly (readonly [what: string, schema: Schema])[] = [
   ["an object with every simple type", object(Object.fromEntries(simple))],
   ["an object in an object", object({ place, tags: object({ one: text }) })],
@@ -159,7 +159,7 @@ for (const [what, schema] of samples) {
       assert.ok(Check(schema, JSON.parse(written)), written);
     }
     const offered = [{ type: "function", function: { name: "fill", parameters: schema, strict: true } }];
-    const { calls } = await tellWell(address, { on: "chat", say: "fill it", more: { tools: offered } });
+    const { calls } = await tellWell(address, { on: "chat", say: "CALL fill", more: { tools: offered } });
     assert.ok(Check(schema, JSON.parse(calls[0]!.arguments)), calls[0]!.arguments);
   });
 }

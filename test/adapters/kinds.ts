@@ -98,7 +98,7 @@ function createCommand(folder: string): Made {
   let watched: ReturnType<typeof makePipe> | undefined;
   mkdirSync(folder);
   return {
-    settings: { type: "command", argv: ["sh", "-c", script] },
+    settings: { type: "command", argv: ["sh", "-c", script], output: "jsonl" },
     usage,
     says(said) {
       writeFileSync(lines, [...toLines(said)].map((line) => `${JSON.stringify(line)}\n`).join(""));

@@ -67,24 +67,6 @@ test("piped lines are one conversation, which continues what another client bega
   ]);
 });
 
-test("a message on the command line is answered with what is piped behind it", async (context) => {
-  const { folder, model } = await open();
-  model.script = [say("It is one.")];
-  const piped = await chat(
-    context,
-    folder,
-    "def one():\n    return 1\n",
-    "Explain",
-    "--session",
-    "code",
-    "--model",
-    "m",
-  );
-  assert.deepEqual([piped.code, piped.stdout], [0, "It is one.\n"]);
-  const turn = model.turns.at(-1);
-  assert.match(seenBy(turn).join("\n"), /^user: Explain\s+def one\(\):\n {4}return 1\s*$/);
-});
-
 test("a failed answer is told on standard error, and is a failure", async (context) => {
   const { folder, model } = await open();
   model.script = async function* () {

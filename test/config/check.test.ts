@@ -151,16 +151,10 @@ test("dangerous settings are warned of by their keys, and do not prevent the sta
     auth_token: "short",
     endpoints: { compat_chat: true },
     trusted_proxies: ["0.0.0.0/0"],
-    tokens: [{ name: "app", token: `${longToken}-app`, expires_at: "2020-01-01T00:00:00Z" }],
   };
   const { code, stderr } = await check(context, { gateway: { http } });
   assert.equal(code, 0, stderr);
-  for (const each of [
-    /http\.bind: .*0\.0\.0\.0/,
-    /http\.auth_token: /,
-    /http\.trusted_proxies\[0\]: /,
-    /http\.tokens\[0\]\.expires_at: /,
-  ]) {
+  for (const each of [/http\.bind: .*0\.0\.0\.0/, /http\.auth_token: /, /http\.trusted_proxies\[0\]: /]) {
     assert.match(stderr, new RegExp(`^warning.*${each.source}`, "m"));
   }
 });

@@ -193,12 +193,6 @@ const adapters: readonly Row[] = [
   ],
   ["a key with a line end", adapter({ type: "openai", api_key: "sk-a\n" }), "gateway.adapters.main.api_key", /line/],
   [
-    "a header of the connection",
-    adapter({ type: "openai", headers: { Connection: "b" } }),
-    "gateway.adapters.main.headers.Connection",
-    /connection/,
-  ],
-  [
     "a default adapter that does not exist",
     withHttp({}, { adapters: echo, default_adapter: "other" }),
     "gateway.default_adapter",

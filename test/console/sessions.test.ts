@@ -45,6 +45,20 @@ test("a session is shown with its threads, reasoning, calls and images", inBrows
   await shows("Look it up.");
 });
 
+test("where a turn was deleted, the thread behind it says so", inBrowser, async (context) => {
+  const { page, shows, visit, count, gateway } = await openOwn(context);
+  const tell = (say: string) =>
+    tellWell(gateway.address, { on: "responses", say, token: operatorToken, more: { user: "ann" } });
+  const first = await tell("forget this");
+  await tell("keep this");
+  const headers = { authorization: `Bearer ${operatorToken}` };
+  await fetch(`${gateway.address}/v1/responses/${first.id}`, { method: "DELETE", headers });
+  await visit("Sessions");
+  await page.click(".rows a");
+  await shows("A turn before this was deleted.");
+  assert.equal(await count(".talk > li"), 1);
+});
+
 test("a session is deleted after a confirmation, and exported as a file of JSON Lines", inBrowser, async (context) => {
   const { page, shows, visit, gateway } = await openOwn(context);
   await talk(gateway, "s", "remember me");

@@ -17,7 +17,7 @@ const followed = pages.filter((page) => {
 for (const page of followed) {
   test(`every command of ${page} does what the page says`, { skip: missing, timeout: 60_000 }, async (context) => {
     const ran = await follow(page, context);
-    assert.ok(ran >= 5, `only ${ran} blocks were run`);
+    assert.ok(ran >= 2, `only ${ran} blocks were run`);
   });
 }
 

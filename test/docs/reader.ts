@@ -101,7 +101,7 @@ function createReader(context: TestContext) {
         env: { ...env, npm_package_name: "portico" },
         stdio: ["ignore", "pipe", "ignore"],
       });
-      const printed = await gateway.said((text) => /^Try it:\n.*\n|^ {2}token {6}in .*\n/m.test(text));
+      const printed = await gateway.said((text) => /^ {2}config {4} .*\n/m.test(text));
       address = /listens on (\S+)/.exec(printed)?.[1] ?? "";
       assert.match(printed, toPattern(here(shown.trimEnd()), "start"));
     },

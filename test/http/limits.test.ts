@@ -127,18 +127,6 @@ test("a token's own rate stands in place of the general one", async () => {
   assert.deepEqual([status, headers.get("retry-after")], [429, "60"]);
 });
 
-test("an answer under a rate says what is left of it, streamed or refused too", async () => {
-  const { address } = await rated();
-  const left = async (more: Partial<Wish>) => {
-    const { status, headers } = await tell(address, { ...wish, token: again, ...more });
-    return [status, ...["limit", "remaining", "reset"].map((name) => headers.get(`x-ratelimit-${name}-requests`))];
-  };
-  assert.deepEqual(await left({ stream: true }), [200, "3", "2", "1s"]);
-  assert.deepEqual(await left({}), [200, "3", "1", "2s"]);
-  await left({});
-  assert.deepEqual(await left({}), [429, "3", "0", "3s"]);
-});
-
 test("more than max_queued_per_thread waiters for a session are refused with session_busy", async (context) => {
   const { script, going } = holdOn();
   const portico = await openGateway(context, { script, limits: { max_queued_per_thread: 2, heartbeat_ms: 10 } });
@@ -172,6 +160,5 @@ test("running turns and used rates count on through a reload", async (context) =
   await portico.reload(toSettings({ limits: { requests_per_minute: 2, max_body_bytes: 10_000 } }));
   assert.deepEqual(await statuses(portico.address, 1), [429]);
   await portico.reload(toSettings({}));
-  const { headers } = await tellWell(portico.address, wish);
-  assert.equal(headers.get("x-ratelimit-limit-requests"), null);
+  await tellWell(portico.address, wish);
 });

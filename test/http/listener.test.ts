@@ -1,6 +1,5 @@
 /** Where the gateway listens: a free port, either family, all addresses, and what happens when it cannot. */
 import assert from "node:assert/strict";
-import { lookup } from "node:dns/promises";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { networkInterfaces } from "node:os";
@@ -30,16 +29,6 @@ for (const [bind, told, options] of [
     },
   );
 }
-
-test("a gateway at localhost is reached at every address that the machine has for it", async (context) => {
-  const { address } = await openGateway(context, { http: { bind: "localhost" } });
-  for (const known of await lookup("localhost", { all: true })) {
-    const host = known.family === 6 ? `[${known.address}]` : known.address;
-    const line = await dial(context, `http://${host}:${new URL(address).port}`);
-    line.socket.write(asked);
-    assert.deepEqual(statusesOf(await line.closed), [200], host);
-  }
-});
 
 test("a unix socket is its owner's alone, and is removed when the gateway closes", async (context) => {
   const path = join(makeFolder(context), "door.sock");

@@ -39,8 +39,6 @@ const rows: readonly (readonly [what: string, calls: readonly string[], script: 
   ["with the same index and no id", two, pieces(piece(0, no, "look", "{"), more(0, "}"), piece(0, no, "hear", last))],
   ["with empty ids", two, pieces(piece(0, "", "look", "{}"), piece(0, "", "hear", "{"), piece(0, "", no, ends))],
   ["with the same id", two, pieces(piece(0, "a", "look", "{}"), piece(1, "a", "hear", "{"), piece(1, "a", no, ends))],
-  ["with one name", [...one, "look {}"], pieces(look('{"at":1'), look("}"), look("{}"))],
-  ["with the name after the arguments", one, pieces(piece(0, "a", no, '{"at"'), piece(0, no, "look", ":1}"))],
   ["with arguments that are an object", one, pieces(piece(0, "a", "look", { at: 1 }))],
   ["without arguments", ["look {}"], pieces(piece(0, "a", "look"))],
   ["that end with stop", ["look {}"], answerEvents(chunk({ tool_calls: [look("{}")] }), chunk({}, "stop"))],

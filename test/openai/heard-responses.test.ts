@@ -67,7 +67,6 @@ hears(
 );
 hears("the rest of partly streamed arguments follows", called, ...forms([look], added(0, begun), written('{"at"')));
 hears("arguments may be told as a whole", called, answerEvents(added(0, begun), wholly, done(0, begun), completed([])));
-hears("arguments that are an object are its JSON", called, ...forms([{ ...look, arguments: { at: 1 } }]));
 hears(
   "a call begins with its name",
   called,

@@ -31,7 +31,6 @@ const signed = details({ text: thought, signature });
 const said = [rome, italy].map((text) => ({ reasoning: text, ...details({ text }) }));
 const late = details({ signature });
 const blocks = [block(rome), block(italy), block("", signature), calling];
-const early = [piece({ id: "call_1", ...google }), piece({ function: look })];
 const no = undefined;
 
 const scenes: readonly (readonly [
@@ -47,7 +46,6 @@ const scenes: readonly (readonly [
   ["in a field of the message", google, no, [calling, google]],
   ["of the call itself", no, google, [piece({ ...call, ...google })]],
   ["of the call, in a later piece", no, google, [calling, piece(google)]],
-  ["of the call, before its name", no, google, early],
 ];
 
 /** Calls while the user spoke last, and is done when it has the output. */

@@ -114,8 +114,7 @@ test("the requested service tier is sent first, and the one that served at the e
   for (const [asked, first, served, last] of [
     [undefined, "auto", [], "default"],
     ["priority", "priority", [notes("scale")], "scale"],
-    [undefined, "auto", [notes("on_demand")], "default"],
-    [undefined, "auto", [notes("constructor")], "default"],
+    [undefined, "auto", [notes("on_demand")], "on_demand"],
   ] as const) {
     const { events, response, whole } = await playResponse(gateway, [[...served, ...say("a")]], {
       service_tier: asked,

@@ -7,14 +7,12 @@ const user = (content: unknown) => one({ role: "user", content });
 const part = (value: unknown) => user([value]);
 const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" };
 const output = { type: "function_call_output", call_id: "c", output: "1" };
-const asked = { role: "user", content: "Hi" };
 const tool = { type: "function", name: "f" };
 const missing = "missing_required_parameter";
 
 const rows: readonly Row[] = [
   [{ input: undefined }, "input", missing],
   [{ input: null }, "input", missing],
-  [{ input: null, messages: [asked] }, "input", missing, "/v1/chat/completions"],
   [{ input: 5 }, "input", "invalid_type"],
   [{ input: {} }, "input", "invalid_type"],
   [one(123), "input[0]", "invalid_type"],

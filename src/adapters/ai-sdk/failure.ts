@@ -2,8 +2,7 @@
 import { type ErrorCode, GatewayError } from "../../core/errors.ts";
 import { isObject } from "../../wires/fields.ts";
 import { upstreamError } from "../../wires/upstream-error.ts";
-import { toNetworkFailure } from "../http/failure.ts";
-import { type Headers, toRefusal } from "../http/refusal.ts";
+import { type Headers, toNetworkFailure, toRefusal } from "../http/failure.ts";
 import { createScrub, type Scrub, scrubError } from "../http/secrets.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

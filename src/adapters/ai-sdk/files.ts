@@ -1,52 +1,53 @@
 /** Gets the content of images and files: of data: URLs, and of other URLs that the model does not take. */
 import type { Tell } from "../../core/adapter.ts";
-import { type Item, type Part } from "../../core/item.ts";
-import type { Turn } from "../../core/turn.ts";
+import type { Item, Part } from "../../core/item.ts";
 import { about, type Media, type MediaRules, readDataUrl, refuseMedia } from "../media/media.ts";
 import type { Model, SupportedUrls } from "./provider.ts";
 
 /** By URL; undefined: it can no longer be fetched. */
 export type Files = ReadonlyMap<string, Media | undefined>;
 
-/** The most that are fetched for one turn. */
-const maxCount = 16;
-
 /**
  * What the caller has just sent must be there, or the turn is refused. Of anything older that is gone the caller is
  * told, so that a picture that its server has removed does not end a conversation.
  */
 export async function fetchFiles(
-  { items }: Turn,
+  items: readonly Item[],
   model: Model,
   rules: MediaRules,
   tell: Tell,
   signal: AbortSignal,
 ): Promise<Files> {
   const supported = (await model.supportedUrls) ?? {};
-  const newest = items.findLastIndex(isModels) + 1;
-  const wanted = new Map<string, { readonly part: Part; readonly isNew: boolean }>();
-  // The newest part of each URL counts, and those of the newest are the first of which there may be too many.
-  for (let at = items.length - 1; at >= 0; at--) {
-    for (const part of partsOf(items[at])) {
-      const source = sourceOf(part);
-      const isWanted = source !== undefined && isUrl.test(source) && !isTaken(typeOf(part), source, supported);
-      if (isWanted && !wanted.has(source)) wanted.set(source, { part, isNew: at >= newest });
-    }
-  }
-  let left = maxCount;
+  const newest = items.findLastIndex((item) => item.type === "message" && item.role === "assistant") + 1;
   const files = new Map<string, Media | undefined>();
-  const fetching = Array.from(wanted, async ([url, { part, isNew }]) => {
+  const reading: Promise<void>[] = [];
+  let left = maxCount;
+
+  async function get(url: string, part: Part, isNew: boolean): Promise<void> {
     try {
-      files.set(url, undefined);
       files.set(url, await read(url, () => left-- > 0, rules, signal));
     } catch (thrown) {
       if (isNew) throw about(part, thrown);
       tell({ type: "left-out", what: `file from ${URL.parse(url)?.host || "a data: URL"}` });
     }
-  });
-  await Promise.all(fetching);
+  }
+
+  // Those of the newest are the last of which there may be too many.
+  for (let at = items.length - 1; at >= 0; at--) {
+    for (const part of partsOf(items[at])) {
+      const url = sourceOf(part);
+      if (url === undefined || files.has(url) || !isUrl.test(url) || isTaken(typeOf(part), url, supported)) continue;
+      files.set(url, undefined);
+      reading.push(get(url, part, at >= newest));
+    }
+  }
+  await Promise.all(reading);
   return files;
 }
+
+/** The most that are fetched for one turn. */
+const maxCount = 16;
 
 const isUrl = /^(data|https?):/i;
 
@@ -57,10 +58,6 @@ async function read(url: string, mayFetch: () => boolean, rules: MediaRules, sig
   if (!mayFetch()) throw refuseMedia("the request", `has more than ${maxCount} URLs to fetch`);
   const { fetchMedia } = await import("../media/fetch.ts");
   return fetchMedia(url, rules, signal);
-}
-
-function isModels(item: Item): boolean {
-  return item.type === "tool-call" || (item.type === "message" && item.role === "assistant");
 }
 
 function partsOf(item: Item | undefined): readonly Part[] {

@@ -1,9 +1,10 @@
 /** The ai-sdk adapter: any AI SDK provider package that the operator has installed. */
-import type { Adapter } from "../../core/adapter.ts";
+import type { Adapter, Tell } from "../../core/adapter.ts";
+import type { Turn } from "../../core/turn.ts";
 import { brokenOff } from "../http/failure.ts";
 import type { MediaRules } from "../media/media.ts";
 import { checkBatch, unfit } from "../said.ts";
-import { openSource, type Source, type Timeouts } from "../waiting.ts";
+import { openSource, type Timeouts } from "../waiting.ts";
 import { createExplain } from "./failure.ts";
 import { fetchFiles } from "./files.ts";
 import { createProvider, type ProviderSettings, toVersion } from "./provider.ts";
@@ -22,52 +23,28 @@ export function createAiSdk(settings: AiSdkSettings, environment: NodeJS.Process
   const makeModel = createProvider(settings, folder);
   const explain = createExplain(name, options, environment);
 
+  async function* answer(turn: Turn, abortSignal: AbortSignal, tell: Tell) {
+    const reply = createReplyReader(turn.settings.tools, tell);
+    try {
+      const model = await makeModel(turn.model);
+      const { specificationVersion: version } = model;
+      const files = await fetchFiles(turn.items, model, rules, tell, abortSignal);
+      const call = writeRequest(turn, files, version, tell);
+      const { stream } = await model.doStream(toVersion({ ...call, providerOptions, abortSignal }, version));
+      if (typeof stream?.[Symbol.asyncIterator] !== "function") throw unfit("is no stream", stream);
+      for await (const part of stream) {
+        const deltas = reply.read(part);
+        if (deltas.length > 0) yield checkBatch(deltas);
+      }
+      if (!reply.isFinished()) throw brokenOff();
+    } catch (thrown) {
+      throw explain(thrown);
+    }
+  }
+
   return {
     speaks: [],
-    open(turn, caller, tell) {
-      const reply = createReplyReader(turn.settings.tools, tell);
-      let reader: Reader | undefined;
-
-      async function begin(abortSignal: AbortSignal): Promise<Reader> {
-        const model = await makeModel(turn.model);
-        const { specificationVersion: version } = model;
-        const files = await fetchFiles(turn, model, rules, tell, abortSignal);
-        const call = writeRequest(turn, files, version, tell);
-        const { stream } = await model.doStream(toVersion({ ...call, providerOptions, abortSignal }, version));
-        if (typeof stream?.getReader !== "function") throw unfit("is no stream", stream);
-        return stream.getReader();
-      }
-
-      const start = (signal: AbortSignal): Source => ({
-        async next() {
-          try {
-            reader ??= await begin(signal);
-            while (!reply.isFinished()) {
-              const { done, value } = await reader.read();
-              if (done) throw brokenOff();
-              const deltas = reply.read(value);
-              if (deltas.length > 0) return checkBatch(deltas);
-            }
-            void drain(reader);
-            return undefined;
-          } catch (thrown) {
-            throw explain(thrown);
-          }
-        },
-        drop: () => void reader?.cancel().catch(() => {}),
-      });
-      return openSource(`the package ${name}`, start, turn, settings, caller);
-    },
+    open: (turn, caller, tell) =>
+      openSource(`the package ${name}`, (signal) => answer(turn, signal, tell), turn, settings, caller),
   };
-}
-
-type Reader = ReadableStreamDefaultReader<unknown>;
-
-/** A connection can be used again only when all has been read. */
-async function drain(reader: Reader): Promise<void> {
-  try {
-    while (!(await reader.read()).done);
-  } catch {
-    // Nobody listens any more.
-  }
 }

@@ -2,8 +2,9 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { basename } from "node:path";
 import { GatewayError } from "../../core/errors.ts";
+import { tooLarge } from "../http/failure.ts";
 
-interface Launch {
+export interface Launch {
   readonly argv: readonly [program: string, ...rest: string[]];
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
@@ -12,19 +13,14 @@ interface Launch {
 }
 
 export interface Program {
-  /** What it wrote next; undefined at the end of its output. */
-  read(): Promise<Buffer | undefined>;
-  /** Resolves when it has ended well; throws how it failed. */
-  succeed(): Promise<void>;
-  /** It may clean up: it is asked to end, and killed a little later. */
-  stop(): void;
-  /** At once. */
+  /** What it writes; behind that it throws how the program has failed. */
+  readonly output: AsyncIterable<Buffer>;
+  /** At once, with all that it has started. */
   kill(): void;
   /** It has ended, however it did. */
   readonly gone: Promise<void>;
 }
 
-const graceMs = 2_000;
 /** How long after its end output may arrive: who left its group may hold the output open for ever. */
 const maxDelayMs = 500;
 const maxErrorBytes = 2_048;
@@ -33,20 +29,11 @@ const maxOutputBytes = 64 * 1024 * 1024;
 export function startProgram(launch: Launch): Program {
   const child = spawnGroup(launch);
   const { stdout, stderr, stdin } = child;
-  const output: AsyncIterator<Buffer> = stdout[Symbol.asyncIterator]();
   const { promise: gone, resolve: end } = Promise.withResolvers<void>();
   let errors = Buffer.alloc(0);
   let failure: GatewayError | undefined;
-  let bytes = 0;
-  let killer: NodeJS.Timeout | undefined;
 
   const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
-
-  /** The id of a group that has ended may belong to another by now. */
-  function send(order: NodeJS.Signals): void {
-    stdout.destroy();
-    if (!hasEnded()) signalGroup(child, order);
-  }
 
   /** Timers run before pipes: what came in time is still unread. */
   function expectEnd(): void {
@@ -67,8 +54,7 @@ export function startProgram(launch: Launch): Program {
     end();
   });
   child.once("exit", () => {
-    signalGroup(child, "SIGKILL");
-    clearTimeout(killer);
+    killGroup(child);
     expectEnd();
     setTimeout(() => stderr.destroy(), maxDelayMs).unref();
   });
@@ -77,33 +63,34 @@ export function startProgram(launch: Launch): Program {
   for (const pipe of [stdin, stdout, stderr]) pipe.on("error", () => {});
   stdin.end(launch.input);
 
+  async function* read(): AsyncGenerator<Buffer> {
+    const pieces: AsyncIterator<Buffer> = stdout[Symbol.asyncIterator]();
+    // What is cut off ends too: the exit code tells whether it is complete.
+    const next = () => pieces.next().catch(() => ({ value: undefined }));
+    let size = 0;
+    for (let { value } = await next(); value !== undefined; { value } = await next()) {
+      size += value.length;
+      if (size > maxOutputBytes) throw tooLarge(`${maxOutputBytes} bytes`);
+      if (hasEnded()) expectEnd();
+      yield value;
+    }
+    await gone;
+    if (failure !== undefined) throw failure;
+    const { exitCode, signalCode } = child;
+    if (exitCode === 0) return;
+    const how = exitCode === null ? `was terminated by ${signalCode}` : `failed with exit code ${exitCode}`;
+    // It may have acted before it failed, so it is not run again. It can report what may pass.
+    throw new GatewayError("adapter_error", `The adapter's program ${how}.`, { isLasting: true, cause: toCause() });
+  }
+
   return {
     gone,
-    async read() {
-      // What is cut off ends too: the exit code tells whether it is complete.
-      const { value } = await output.next().catch(() => ({ value: undefined }));
-      if (value === undefined) return undefined;
-      bytes += value.length;
-      if (hasEnded()) expectEnd();
-      if (bytes <= maxOutputBytes) return value;
-      const message = `The adapter's program wrote more than ${maxOutputBytes} bytes.`;
-      throw new GatewayError("adapter_protocol", message, { wireCode: "adapter_answer_too_large" });
+    output: read(),
+    kill() {
+      stdout.destroy();
+      // The id of a group that has ended may belong to another by now.
+      if (!hasEnded()) killGroup(child);
     },
-    async succeed() {
-      await gone;
-      if (failure !== undefined) throw failure;
-      const { exitCode, signalCode } = child;
-      if (exitCode === 0) return;
-      const how = exitCode === null ? `was terminated by ${signalCode}` : `failed with exit code ${exitCode}`;
-      // It may have acted before it failed, so it is not run again. It can report what may pass.
-      const details = { isLasting: true, cause: toCause() };
-      throw new GatewayError("adapter_error", `The adapter's program ${how}.`, details);
-    },
-    stop() {
-      send("SIGTERM");
-      killer = setTimeout(() => send("SIGKILL"), graceMs).unref();
-    },
-    kill: () => send("SIGKILL"),
   };
 }
 
@@ -125,12 +112,12 @@ function hasPipes(child: ChildProcess): child is ChildProcessWithoutNullStreams 
   return Boolean(child.stdin && child.stdout && child.stderr);
 }
 
-function signalGroup(child: ChildProcess, order: NodeJS.Signals): void {
+function killGroup(child: ChildProcess): void {
   try {
-    if (child.pid !== undefined) process.kill(-child.pid, order);
+    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
   } catch {
     // No such group: everyone is gone, or the system has none.
-    child.kill(order);
+    child.kill("SIGKILL");
   }
 }
 

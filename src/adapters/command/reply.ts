@@ -1,17 +1,17 @@
-/** Reads a program's standard output, as plain text or as JSON Lines, into deltas. */
+/** Reads a program's standard output into deltas: as plain text, or as JSON Lines of deltas, whole tool calls, and errors. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Delta } from "../../core/event.ts";
-import { createLineReader, isSaid } from "./line.ts";
+import { parseObject } from "../../wires/fields.ts";
+import { checkBatch, reportableCodes, toReported, unfit } from "../said.ts";
 
-/** Adds the deltas of one read, or (undefined) of the end of the output; throws what is no part of an answer. */
-type ReadReply = (bytes: Buffer | undefined, deltas: Delta[]) => void;
-type Take = (text: string, deltas: Delta[]) => void;
+export type Output = "text" | "jsonl";
 
-/** With `auto` the first line decides: a delta begins JSON Lines, anything else is the answer itself. */
-export function createReplyReader(output: "auto" | "text" | "jsonl"): ReadReply {
+/** Of one read, or (undefined) of the end of the output; throws what is no part of an answer, behind what was before it. */
+type ReadReply = (bytes: Buffer | undefined) => Iterable<readonly Delta[]>;
+
+export function createReplyReader(output: Output): ReadReply {
   const decoder = new TextDecoder("utf-8", { fatal: true });
-  let take = output === "auto" ? undefined : output === "text" ? createTextForm() : createLinesForm();
-  let undecided = "";
+  const take = output === "text" ? createTextForm() : createLinesForm();
 
   /** A replacement character would be an invented one; one that is cut in two waits for its other half. */
   function decode(bytes: Buffer | undefined): string {
@@ -22,49 +22,70 @@ export function createReplyReader(output: "auto" | "text" | "jsonl"): ReadReply 
     }
   }
 
-  return (bytes, deltas) => {
-    const isLast = bytes === undefined;
-    const text = undecided + decode(bytes);
-    undecided = "";
-    take ??= decide(text, isLast);
-    if (take === undefined) undecided = text;
-    // The last line may lack its break; to a text the break adds nothing.
-    else take(isLast ? `${text}\n` : text, deltas);
-  };
-}
-
-/** A longer first line is no delta. */
-const maxFirstLine = 1024 * 1024;
-
-function decide(text: string, isLast: boolean): Take | undefined {
-  const [line = "", ...more] = text.trimStart().split("\n", 2);
-  const isWhole = isLast || more.length > 0 || line.length > maxFirstLine;
-  if (!isWhole && (line === "" || line.startsWith("{"))) return undefined;
-  return isSaid(line) ? createLinesForm() : createTextForm();
+  // The last line may lack its break; to a text the break adds nothing.
+  return (bytes) => take(bytes === undefined ? `${decode(bytes)}\n` : decode(bytes));
 }
 
 /** As it comes; trailing line breaks belong to the terminal, not to the answer. */
-function createTextForm(): Take {
+function createTextForm() {
   let breaks = "";
-  return (text, deltas) => {
+  return function* (text: string): Generator<readonly Delta[]> {
     let end = text.length;
     while (end > 0 && (text[end - 1] === "\n" || text[end - 1] === "\r")) end -= 1;
-    if (end > 0) deltas.push({ type: "text", text: breaks + text.slice(0, end) });
+    if (end > 0) yield [{ type: "text", text: breaks + text.slice(0, end) }];
     breaks = (end > 0 ? "" : breaks) + text.slice(end);
   };
 }
 
-function createLinesForm(): Take {
-  const read = createLineReader();
+function createLinesForm() {
+  const calls = { newest: -1 };
   /** Of an incomplete line: a program may write it letter by letter. */
   let pieces: string[] = [];
-  return (text, deltas) => {
-    const [rest = "", ...ends] = text.split("\n").toReversed();
-    for (const piece of ends.toReversed()) {
-      const line = pieces.join("") + piece;
+  return function* (text: string): Generator<readonly Delta[]> {
+    for (let from = 0; from < text.length;) {
+      const end = text.indexOf("\n", from);
+      pieces.push(text.slice(from, end === -1 ? undefined : end));
+      if (end === -1) return;
+      from = end + 1;
+      const line = pieces.join("");
       pieces = [];
-      if (line.trim() !== "") read(line, deltas);
+      if (line.trim() !== "") yield checkBatch(readLine(line, calls));
     }
-    pieces.push(rest);
   };
+}
+
+/** What it returns has not been checked. Calls without an index are counted, and arguments without one are the newest's. */
+function readLine(line: string, calls: { newest: unknown }): readonly unknown[] {
+  const fields = parseObject(line) ?? {};
+  const { type, index } = fields;
+  switch (type) {
+    case "text":
+    case "refusal":
+    case "reasoning":
+    case "finish":
+      return [fields];
+    case "tool-call": {
+      const { call_id: callId, name, kind, arguments: written } = fields;
+      calls.newest = index ?? Number(calls.newest) + 1;
+      const call = { type, index: calls.newest, callId, name, kind };
+      if (written === undefined || written === null) return [call];
+      const text = typeof written === "string" ? written : JSON.stringify(written);
+      return [call, { type: "tool-arguments", index: calls.newest, text }];
+    }
+    case "tool-arguments":
+      return [{ type, index: index ?? calls.newest, text: fields["text"] }];
+    case "usage": {
+      const { input_tokens, output_tokens, cached_tokens: cachedTokens, reasoning_tokens: reasoningTokens } = fields;
+      const [inputTokens, outputTokens] = [input_tokens ?? 0, output_tokens ?? 0];
+      return [{ type, usage: { inputTokens, outputTokens, cachedTokens, reasoningTokens } }];
+    }
+    case "error": {
+      const { code: found = "adapter_error", message, retry_after_seconds: seconds } = fields;
+      const code = reportableCodes.find((known) => known === found);
+      if (code === undefined || typeof message !== "string") throw unfit("is no error with a known code", fields);
+      throw toReported(code, message, seconds);
+    }
+    default:
+      throw unfit("is no line of a known type", line);
+  }
 }

@@ -2,8 +2,7 @@
 import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
 import type { Adapter } from "../../core/adapter.ts";
 import type { Delta } from "../../core/event.ts";
-import { planAnswer } from "./plan.ts";
-import { isWord, speak } from "./speech.ts";
+import { type Plan, planAnswer, type Utterance } from "./plan.ts";
 
 interface EchoSettings {
   /** Before each word; 0: everything at once. */
@@ -46,4 +45,41 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (ms > 0) await sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
   else await breathe();
+}
+
+/** Within the token limit: a token is a word. Usage and finish come last; a plan that fails has neither. */
+function* speak({ failure, maxWords, utterances, inputTokens }: Plan): Generator<Delta, void, void> {
+  let outputTokens = 0;
+  let reasoningTokens = 0;
+  let isCut = false;
+  for (const delta of toDeltas(utterances)) {
+    isCut = outputTokens === maxWords;
+    if (isCut) break;
+    if (isWord(delta)) outputTokens += 1;
+    if (delta.type === "reasoning") reasoningTokens += 1;
+    yield delta;
+  }
+  if (failure !== undefined) return;
+  yield { type: "usage", usage: { inputTokens, cachedTokens: 0, outputTokens, reasoningTokens } };
+  yield { type: "finish", reason: isCut ? "length" : "stop" };
+}
+
+function isWord(delta: Delta): boolean {
+  return "text" in delta;
+}
+
+/** A word and the blanks around it, so that joined they are the text. Of arguments, which have few, a client gets pieces. */
+const words = /\s*\S+\s*|\s+/g;
+const pieces = /\s*\S{1,6}\s*|\s+/gu;
+
+function* toDeltas(utterances: readonly Utterance[]): Generator<Delta, void, void> {
+  for (const [index, utterance] of utterances.entries()) {
+    if (utterance.type === "call") {
+      const { kind, name } = utterance;
+      yield { type: "tool-call", index, name, kind };
+      for (const [text] of utterance.text.matchAll(pieces)) yield { type: "tool-arguments", index, text };
+    } else {
+      for (const [text] of utterance.text.matchAll(words)) yield { ...utterance, text };
+    }
+  }
 }

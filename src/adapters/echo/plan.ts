@@ -1,20 +1,30 @@
-/** Decides what the model says: what tools returned, calls, or the last user text in the wanted format. */
+/** Decides what the model says: what tools returned, calls, or the last user text in the wanted format, as its directives say. */
+import { GatewayError } from "../../core/errors.ts";
 import { type Content, isInstruction, type Item, textOf } from "../../core/item.ts";
-import type { Turn } from "../../core/turn.ts";
 import type { Settings } from "../../core/settings.ts";
-import { chooseCalls, readNamedValues } from "./calls.ts";
-import { readDirectives } from "./directives.ts";
-import { makeSample } from "./sample.ts";
-import type { Plan, Utterance } from "./speech.ts";
+import type { Turn } from "../../core/turn.ts";
+import { reportableCodes } from "../said.ts";
+import { type Call, chooseCalls, makeSample } from "./calls.ts";
 
-export function planAnswer(turn: Turn): Plan {
-  const { items, settings } = turn;
+export interface Plan {
+  readonly sleepMs: number;
+  /** It fails behind its last word, of which there are at most so many. */
+  readonly failure: GatewayError | undefined;
+  readonly maxWords: number;
+  readonly utterances: readonly Utterance[];
+  readonly inputTokens: number;
+}
+
+export type Utterance =
+  | { readonly type: "text" | "refusal"; readonly text: string }
+  | { readonly type: "reasoning"; readonly text: string; readonly summary: number | undefined }
+  | Call;
+
+export function planAnswer({ items, settings }: Turn): Plan {
   const outputs = readToolOutputs(items);
   const question = describe(items.findLast((item) => item.type === "message" && item.role === "user"));
   // The user's directives were followed before the tools were called.
-  const directives = readDirectives(outputs === undefined ? question : "");
-  const { refuses, sleepMs, failure, maxWords } = directives;
-  const text = outputs === undefined ? directives.text : question;
+  const { text, refuses, sleepMs, failure, maxWords } = readDirectives(question, outputs === undefined);
   const { reasoningEffort: effort = "none", reasoningSummary, maxOutputTokens = Infinity } = settings;
   const utterances: Utterance[] = [];
   if (effort !== "none" && effort !== "minimal" && text !== "") {
@@ -30,7 +40,10 @@ export function planAnswer(turn: Turn): Plan {
     failure,
     maxWords: Math.min(maxWords, maxOutputTokens),
     utterances,
-    inputTokens: items.reduce((sum, item) => sum + countWords(item), wordsIn(settings.instructions ?? "")),
+    inputTokens: items.reduce(
+      (sum, item) => sum + wordsIn(textOf(contentOf(item))),
+      wordsIn(settings.instructions ?? ""),
+    ),
   };
 }
 
@@ -44,7 +57,7 @@ function readToolOutputs(items: readonly Item[]): string | undefined {
 
 /** The text or, failing that, what else there is, in brackets. */
 function describe(item: Item | undefined): string {
-  const content: Content = item?.type === "message" ? item.content : item?.type === "tool-output" ? item.output : "";
+  const content = contentOf(item);
   const text = textOf(content);
   if (text !== "" || typeof content === "string") return text;
   const told = content.map((part) => {
@@ -52,6 +65,41 @@ function describe(item: Item | undefined): string {
     return `[${part.type === "other" ? String(part.extra.fields["type"]) : part.type}]`;
   });
   return told.join(" ");
+}
+
+function contentOf(item: Item | undefined): Content {
+  return item?.type === "message" ? item.content : item?.type === "tool-output" ? item.output : "";
+}
+
+/** The codes of an adapter that are not about the request. */
+const codes = reportableCodes.filter((code) => code.startsWith("adapter_") || code === "overloaded");
+
+const directive = new RegExp(
+  `^(?:FAIL before|FAIL after (?<words>\\d{1,6})|ERROR (?<code>${codes.join("|")})|SLEEP (?<ms>\\d{1,6}))(?:\\s+|$)`,
+);
+const refusal = /^REFUSE\s+(?=\S)/;
+
+/** They stand in front of the text, each on its own line or not; REFUSE is the last. */
+function readDirectives(said: string, areFollowed: boolean) {
+  let text = said;
+  let sleepMs = 0;
+  let failure: GatewayError | undefined;
+  let maxWords = Infinity;
+  for (let match = areFollowed && directive.exec(text); match; match = directive.exec(text)) {
+    const { code = "adapter_error", words = 0, ms } = match.groups ?? {};
+    text = text.slice(match[0].length);
+    if (ms === undefined) [failure, maxWords] = [fail(code), Number(words)];
+    else sleepMs = Number(ms);
+  }
+  const refuses = areFollowed && refusal.test(text);
+  return { text: refuses ? text.replace(refusal, "") : text, refuses, sleepMs, failure, maxWords };
+}
+
+function fail(name: string): GatewayError {
+  const code = codes.find((known) => known === name) ?? "adapter_error";
+  const retryAfterSeconds = code === "adapter_rate_limit" || code === "overloaded" ? 1 : undefined;
+  const message = "The echo adapter failed, because the user text told it to.";
+  return new GatewayError(code, message, { retryAfterSeconds });
 }
 
 function inFormat(text: string, { format }: Settings): string {
@@ -62,7 +110,7 @@ function inFormat(text: string, { format }: Settings): string {
     case "json":
       return toSpacedJson({ echo: text });
     case "schema":
-      return toSpacedJson(makeSample(format.schema, readNamedValues(text), format.strict === true));
+      return toSpacedJson(makeSample(format.schema));
   }
 }
 
@@ -76,21 +124,6 @@ function toSpacedJson(value: unknown): string {
 function untilStop(text: string, stops: readonly string[] = []): string {
   const ends = stops.map((stop) => text.indexOf(stop)).filter((at) => at !== -1);
   return text.slice(0, Math.min(text.length, ...ends));
-}
-
-function countWords(item: Item): number {
-  switch (item.type) {
-    case "message":
-      return wordsIn(textOf(item.content));
-    case "reasoning":
-      return wordsIn([item.text, ...item.summary].join(" "));
-    case "tool-call":
-      return wordsIn(item.arguments);
-    case "tool-output":
-      return wordsIn(textOf(item.output));
-    default:
-      return 0;
-  }
 }
 
 const blank = 0x20;

@@ -1,6 +1,7 @@
 /** Splits bytes into the data of server-sent events; a line or a character that is cut between packets survives. */
 import { isUtf8 } from "node:buffer";
 import { GatewayError } from "../../core/errors.ts";
+import { tooLarge } from "./failure.ts";
 
 export interface Events {
   /** Takes the data of each event that these bytes complete. */
@@ -76,3 +77,24 @@ export function decode(bytes: Buffer): string {
   if (isUtf8(bytes)) return bytes.toString("utf8");
   throw new GatewayError("adapter_protocol", "The upstream answered with bytes that are not UTF-8.");
 }
+
+const maxDepth = 1_000;
+
+/** What is nested more deeply exhausts the stack of whoever writes it again. */
+export function checkDepth(json: string): void {
+  // Hardly any event is so long.
+  if (json.length < 8 * maxDepth) return;
+  let depth = 0;
+  let isText = false;
+  for (let at = 0; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === quote) isText = !isText;
+    else if (isText && code === backslash) at += 1;
+    else if (!isText && (code === 0x5b || code === 0x7b)) depth += 1;
+    else if (!isText && (code === 0x5d || code === 0x7d)) depth -= 1;
+    if (depth > maxDepth) throw tooLarge(`${maxDepth} levels`);
+  }
+}
+
+const quote = 0x22;
+const backslash = 0x5c;

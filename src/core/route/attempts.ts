@@ -40,60 +40,52 @@ export async function askLanes(
 ): Promise<Reply> {
   let failure: GatewayError | undefined;
   for (const step of path) {
-    const said = await askLane(step, step === path[0]);
-    if (!(said instanceof GatewayError)) return said;
-    // The caller wanted the first, and reads why that one could not answer.
-    failure ??= said;
-  }
-  throw failure;
-
-  /** What it says, or why it says nothing; throws what no other lane could mend. */
-  async function askLane(step: Step, isFirst: boolean): Promise<Reply | GatewayError> {
-    const { lane, breaker } = step;
-    const { name: adapter } = lane;
+    const { lane, adapter, breaker } = step;
+    const isFirst = step === path[0];
     const restMs = breaker?.enter() ?? 0;
     if (restMs > 0) {
-      tell({ type: "tried", adapter, code: "overloaded" });
-      return resting(adapter, restMs);
+      tell({ type: "tried", adapter: lane.name, code: "overloaded" });
+      failure ??= resting(lane.name, restMs);
+      continue;
     }
     const began = clock.now();
     for (let times = 0; ; times++) {
+      // What an adapter cannot accept is only worth telling if it answers.
+      const remarks: Remark[] = [];
       try {
-        const reply = await askOnce(step, turn, signal, tell);
+        signal.throwIfAborted();
+        const asked = toAsked(lane, turn);
+        tell({ type: "asked", adapter: lane.name, model: asked.model });
+        const reply = await adapter.open(asked, signal, (remark) => void remarks.push(remark));
+        for (const remark of remarks) tell(remark);
         breaker?.learn();
         return reply;
       } catch (thrown) {
-        const failure = toGatewayError(thrown);
-        const isMendable = !signal.aborted && isLanesFault(failure.code, lane, turn.model, isFirst);
-        if (isMendable) tell({ type: "tried", adapter, code: failure.code });
+        const reason = toGatewayError(thrown);
+        const isMendable = !signal.aborted && isLanesFault(reason.code, lane, turn.model, isFirst);
+        if (isMendable) tell({ type: "tried", adapter: lane.name, code: reason.code });
         const mayRetry = isMendable && isFirst && times < lane.retries && (breaker?.state() ?? "closed") === "closed";
-        const waitMs = mayRetry ? toWaitMs(failure, times, clock.random) : Infinity;
+        const waitMs = mayRetry ? toWaitMs(reason, times, clock.random) : Infinity;
         if (clock.now() - began + waitMs > maxWaitMs) {
           // Only the last attempt counts: the breaker counts turns.
-          breaker?.learn(signal.aborted ? "client_closed" : failure.code);
-          if (isMendable) return failure;
-          throw thrown;
+          breaker?.learn(signal.aborted ? "client_closed" : reason.code);
+          if (!isMendable) throw thrown;
+          // The caller wanted the first, and reads why that one could not answer.
+          failure ??= reason;
+          break;
         }
         // If the caller leaves meanwhile, the next attempt tells.
         await clock.wait(waitMs, signal).catch(() => {});
       }
     }
   }
+  throw failure;
 }
 
-async function askOnce({ lane, adapter }: Step, turn: RoutedTurn, signal: AbortSignal, tell: Tell): Promise<Reply> {
-  signal.throwIfAborted();
-  const { id, trace, settings, stream } = turn;
-  const model = toOwnName(lane, turn.model);
+function toAsked(lane: Lane, { id, trace, model, items, settings, stream, fit }: RoutedTurn): Turn {
   const window = lane.contextWindow;
-  const items = window === undefined ? turn.items : (turn.fit?.(window) ?? turn.items);
-  tell({ type: "asked", adapter: lane.name, model });
-  // What an adapter cannot accept is only worth telling if it answers.
-  const remarks: Remark[] = [];
-  const asked = { id, trace, model, items, settings, stream };
-  const reply = await adapter.open(asked, signal, (remark) => void remarks.push(remark));
-  for (const remark of remarks) tell(remark);
-  return reply;
+  const fitting = window === undefined ? items : (fit?.(window) ?? items);
+  return { id, trace, model: toOwnName(lane, model), items: fitting, settings, stream };
 }
 
 const backOffMs = 200;

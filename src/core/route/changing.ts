@@ -1,5 +1,4 @@
 /** A route that can be changed while turns are on their way: they end on the old one, and later ones take the new. */
-import type { Reply } from "../adapter.ts";
 import type { Route } from "./route.ts";
 
 interface ChangingRoute extends Route {
@@ -18,7 +17,15 @@ export function createChangingRoute(first: Route): ChangingRoute {
       const { route, enter } = current;
       const leave = enter();
       try {
-        return telling(await route.open(turn, signal, tell), leave);
+        const reply = await route.open(turn, signal, tell);
+        return {
+          first: reply.first,
+          next: () => reply.next(),
+          close(answer) {
+            leave();
+            reply.close?.(answer);
+          },
+        };
       } catch (thrown) {
         leave();
         throw thrown;
@@ -37,26 +44,6 @@ export function createChangingRoute(first: Route): ChangingRoute {
     },
     async close() {
       await Promise.all(Array.from(all, ({ route }) => route.close()));
-    },
-  };
-}
-
-/** Tells when a reply ends, however it does. */
-function telling(reply: Reply, leave: () => void): Reply {
-  const look = (batch: Awaited<ReturnType<Reply["next"]>>) => {
-    if (batch === undefined) leave();
-    return batch;
-  };
-  const fail = (thrown: unknown): never => {
-    leave();
-    throw thrown;
-  };
-  return {
-    first: reply.first,
-    next: () => reply.next().then(look, fail),
-    close() {
-      reply.close?.();
-      leave();
     },
   };
 }

@@ -1,12 +1,13 @@
 /** One WebSocket connection: answers its frames one after the other, hears an interruption at once, and closes when its time is over. */
+import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
 import { parseObject } from "../../wires/fields.ts";
 import type { Call } from "../call.ts";
 import { draining } from "../errors.ts";
+import { maxUnsentBytes } from "../stream.ts";
 import { createMemory } from "./memory.ts";
-import { answerFrame, type SocketParts, type SocketTurn, toErrorFrame } from "./turn.ts";
-import { createFrameWriter } from "./writer.ts";
+import { answerFrame, type FrameWriter, type SocketParts, type SocketTurn, toErrorFrame } from "./turn.ts";
 
 export interface Connection {
   /** Lets the running response end, then closes. */
@@ -38,7 +39,7 @@ export function openConnection(socket: WebSocket, call: Call, parts: SocketParts
       const signal = AbortSignal.any([call.signal, left.signal]);
       running = { key: undefined, signal, interrupt: new AbortController() };
       await answerFrame(text, running, around);
-      share.addBytes(-text.length);
+      share.release(text.length);
       if (ending !== undefined) break;
     }
     running = undefined;
@@ -72,8 +73,7 @@ export function openConnection(socket: WebSocket, call: Call, parts: SocketParts
     }
     const bytes = waiting.reduce((sum, { length }) => sum + length, text.length);
     if (waiting.length >= maxWaiting || bytes > maxBodyBytes) throw busy();
-    share.checkBytes(text.length);
-    share.addBytes(text.length);
+    share.take(text.length);
     waiting.push(text);
     if (running === undefined) void answerAll();
   }
@@ -112,6 +112,48 @@ export function openConnection(socket: WebSocket, call: Call, parts: SocketParts
   });
 
   return { retire: () => retire(draining()) };
+}
+
+function createFrameWriter(socket: WebSocket, wire: Socket, stalledMs: number): FrameWriter {
+  let isWatched = false;
+  let waiting: PromiseWithResolvers<void> | undefined;
+
+  /** Unread bytes must keep moving; the wire's own time-out fires when they do not. */
+  function watch(): void {
+    const isBehind = socket.bufferedAmount > 0;
+    if (isBehind !== isWatched) wire.setTimeout(isBehind ? stalledMs : 0);
+    isWatched = isBehind;
+  }
+  function release(): void {
+    waiting?.resolve();
+    waiting = undefined;
+  }
+  function sent(): void {
+    watch();
+    if (socket.bufferedAmount <= maxUnsentBytes) release();
+  }
+
+  wire.on("timeout", () => socket.terminate());
+  socket.once("close", release);
+
+  return {
+    get isOpen() {
+      return socket.readyState === socket.OPEN;
+    },
+    get isFull() {
+      return socket.bufferedAmount > maxUnsentBytes;
+    },
+    write(frames) {
+      const last = frames.length - 1;
+      wire.cork();
+      for (const [at, frame] of frames.entries()) socket.send(frame, at === last ? sent : undefined);
+      wire.uncork();
+      watch();
+      if (socket.bufferedAmount <= maxUnsentBytes || socket.readyState !== socket.OPEN) return undefined;
+      waiting ??= Promise.withResolvers();
+      return waiting.promise;
+    },
+  };
 }
 
 /** Cuts a client that takes too long to answer. One that is behind has its own time, and would see a ping too late. */

@@ -1,24 +1,20 @@
 /** One turn over a WebSocket: a create frame in, its events out, or one error that leaves the connection usable. */
-import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError, toGatewayError, toWireError } from "../../core/errors.ts";
 import type { Event } from "../../core/event.ts";
 import type { Heading } from "../../core/gateway.ts";
-import type { Answer, Trace } from "../../core/turn.ts";
+import type { Answer } from "../../core/turn.ts";
 import { missing, readBody, readBoolean, readChoice, unsupported } from "../../wires/fields.ts";
 import { front } from "../../wires/responses/index.ts";
-import { checkAsk } from "../asked.ts";
 import { parseJson } from "../body.ts";
-import type { Call, CallRecord } from "../call.ts";
-import { type Told, toTold } from "../told.ts";
-import { toCaller, type TurnParts } from "../turn.ts";
+import { type Admitted, type Call, type CallObserver, type CallRecord, noteSaid } from "../call.ts";
+import { toCaller } from "../caller.ts";
+import { checkAsk } from "../models.ts";
+import { toCircumstances, type TurnParts } from "../turn.ts";
 import type { Memory } from "./memory.ts";
-import type { FrameWriter } from "./writer.ts";
 
 export interface SocketParts extends TurnParts {
   readonly newKey: () => string;
-  readonly begin: (headers: IncomingHttpHeaders) => Trace | undefined;
-  /** Told of each turn, once, when it is over. */
-  readonly ended: (told: Told) => void;
+  readonly observer: CallObserver;
 }
 
 export interface SocketTurn {
@@ -28,6 +24,16 @@ export interface SocketTurn {
   readonly signal: AbortSignal;
   /** Ends the response where it is. */
   readonly interrupt: AbortController;
+}
+
+/** Sends frames to one client, and no more than it can take. */
+export interface FrameWriter {
+  /** Sends frames in one write. A promise says that the client reads too slowly, and resolves when it has caught up. */
+  write(frames: readonly string[]): Promise<void> | undefined;
+  /** The client still listens. */
+  readonly isOpen: boolean;
+  /** It reads too slowly; nothing more should be sent. */
+  readonly isFull: boolean;
 }
 
 interface Around {
@@ -41,14 +47,10 @@ interface Around {
 /** Never throws. */
 export async function answerFrame(text: string, turn: SocketTurn, { call, writer, memory, parts }: Around) {
   const { gateway, sealOf, newKey, now } = parts;
-  const record: CallRecord = {
-    ...call.record,
-    startedAt: now(),
-    trace: parts.begin(call.request.headers),
-    isStreamed: true,
-    isUpgraded: false,
-  };
-  let own: ReturnType<Call["readmit"]> | undefined;
+  const trace = parts.observer.begin(call.request.headers);
+  const about = { method: "response.create", trace, startedAt: now(), isStreamed: true };
+  const record: CallRecord = { ...call.record, ...about };
+  let own: Admitted | undefined;
   let isLocal = false;
   let isOver = false;
   try {
@@ -56,8 +58,7 @@ export async function answerFrame(text: string, turn: SocketTurn, { call, writer
     const { settings, token, share } = own;
     if (!settings.hasWebSocket) throw switchedOff();
     const { body, generates } = readCreate(parseJson(text));
-    const circumstances = { seal: sealOf(token.owner), exposesReasoning: settings.exposesReasoning };
-    const { ask: given, voice } = front.readRequest(body, circumstances);
+    const { ask: given, voice } = front.readRequest(body, toCircumstances(own, sealOf));
     checkAsk(token, given);
     isLocal = memory.knows(given);
     const ask = memory.complete(given);
@@ -65,33 +66,35 @@ export async function answerFrame(text: string, turn: SocketTurn, { call, writer
     let speak: ((events: readonly Event[]) => string) | undefined;
     const begin = (heading: Heading): void => {
       record.heading = heading;
-      record.firstWordAt = now();
+      record.key = heading.key;
+      record.firstMs = now() - record.startedAt;
       // Clients take an `error` for the end of a response, and the `response.failed` behind it for that of the next.
       speak = voice.stream(heading, false);
     };
     const tell = (events: readonly Event[]) => writer.write(toFrames(speak?.(events) ?? ""));
 
     if (generates) {
-      const hinted = toCaller({ ...call, ...own, record }, given);
+      const hinted = toCaller(call, given, undefined, own);
       const { signal, interrupt } = turn;
       // A name wins over a hint, though only the connection knows it.
-      const caller = { ...hinted, signal, interrupt: interrupt.signal, hint: isLocal ? undefined : hinted.hint };
+      const named = isLocal ? undefined : hinted.hint;
+      const caller = { ...hinted, signal, interrupt: interrupt.signal, trace, hint: named };
       const enter = (key: string): void => void (turn.key = key);
       const said = await gateway.answer(ask, caller, { enter, begin, tell });
       isOver = true;
       if (!("answer" in said)) throw new Error("A response was only promised.");
-      record.said = said;
+      noteSaid(record, said);
       const { heading, answer } = said;
       record.failure = answer.error;
       if (answer.error !== undefined) return;
       const bytes = text.length + JSON.stringify(answer.items).length;
-      if (ask.keep === "no") memory.keep(heading.key, { ask, answer: answer.items, bytes, continues: isLocal });
+      if (ask.keep === "no") memory.keep(heading.key, ask, answer.items, bytes, isLocal);
       else memory.forget();
     } else {
       const key = newKey();
       const told = { session: undefined, told: "stateless", contextItems: 0, leftOutItems: 0, remarks: [] } as const;
       begin({ key, createdAt: now(), model: ask.model, ...told });
-      memory.keep(key, { ask, answer: [], bytes: text.length, continues: isLocal });
+      memory.keep(key, ask, [], text.length, isLocal);
       await tell([{ type: "turn-start" }, { type: "turn-end", answer: nothing(now()) }]);
     }
   } catch (thrown) {
@@ -103,8 +106,9 @@ export async function answerFrame(text: string, turn: SocketTurn, { call, writer
     if (failure !== undefined && isLocal) memory.forget();
     own?.share.leave();
     own?.share.release();
-    const status = failure === undefined || (isOver && failure.code !== "client_closed") ? 200 : failure.status;
-    parts.ended({ ...toTold({ ...call, record, names: [] }, now()), method: "response.create", status });
+    record.status = failure === undefined || (isOver && failure.code !== "client_closed") ? 200 : failure.status;
+    record.ms = now() - record.startedAt;
+    parts.observer.ended(record);
   }
 }
 

@@ -1,10 +1,12 @@
-/** Reads `messages` into items: a message with several things in it becomes several items, in order. */
-import { type Content, type Item, type Part, place, type ToolCall } from "../../core/item.ts";
-import type { Extra } from "../../core/settings.ts";
+/** Messages, read into items and written from them: a message with several things in it is several items, in order. */
+import type { Content, Item, Message, Part, Reasoning, ToolCall, ToolOutput } from "../../core/item.ts";
+import { type Extra, fieldsOf } from "../../core/settings.ts";
+import type { Turn } from "../../core/turn.ts";
+import { refusePart } from "../common.ts";
+import { toFunctionCall } from "../custom-tools.ts";
 import {
   type Fields,
   invalid,
-  isPresent,
   missing,
   pathOf,
   readChoice,
@@ -16,15 +18,16 @@ import {
   requireName,
   requireObject,
   requireString,
+  type Said,
 } from "../fields.ts";
+import type { Habits } from "../wire.ts";
+import { toCall } from "./answer.ts";
+import { joinFields } from "./signatures.ts";
 
 export function readMessages(body: Fields): readonly Item[] {
-  const hint = isPresent(body, "input") ? " A request with 'input' goes to /v1/responses." : "";
-  const messages = readObjects(body, "messages") ?? missing("messages", hint);
-  if (messages.length === 0) {
-    const why = "Expected an array with minimum length 1, but got an empty array instead.";
-    invalid("messages", `Invalid 'messages': empty array. ${why}`, "empty_array");
-  }
+  const messages = readObjects(body, "messages") ?? missing("messages");
+  if (messages.length === 0)
+    invalid("messages", "Invalid 'messages': empty array. Expected at least one message.", "empty_array");
   const reading: Reading = { items: [], calls: new Map() };
   for (const message of messages) readMessage(message, reading);
   return reading.items;
@@ -60,8 +63,8 @@ function readAssistant(message: Fields, reading: Reading): void {
   }
 }
 
-function withRefusal(content: Content, refusal: string | undefined): Content {
-  if (refusal === undefined || refusal === "") return content;
+function withRefusal(content: Content, refusal = ""): Content {
+  if (refusal === "") return content;
   const said: readonly Part[] = typeof content === "string" ? [{ type: "text", text: content }] : content;
   return [...(content === "" ? [] : said), { type: "refusal", text: refusal }];
 }
@@ -87,13 +90,13 @@ function readCall(callId: string, kind: ToolCall["kind"], called: Fields, extra?
 function readOutput(message: Fields, role: "tool" | "function", { items, calls }: Reading): void {
   const id = requireName(message, role === "tool" ? "tool_call_id" : "name");
   const { kind = "function", callId = id } = calls.get(`${role} ${id}`) ?? {};
-  const output = readContent(message) ?? (role === "function" ? "" : missing(pathOf(message, "content")));
+  const output = readContent(message) ?? missing(pathOf(message, "content"));
   const extra = readExtra(message, role === "tool" ? knownOfOutput : knownOfMessage, "chat");
   items.push({ type: "tool-output", kind, callId, output, extra });
 }
 
 function readContent(message: Fields): Content | undefined {
-  return readParts(message, "content", "a string or an array of content parts", readPart);
+  return readParts(message, "content", readPart);
 }
 
 function readPart(part: Fields): Part {
@@ -107,23 +110,20 @@ function readPart(part: Fields): Part {
       return { type, text: requireString(part, "refusal"), extra };
     case "image_url": {
       const image = requireObject(part, "image_url");
-      const [url, detail] = [requireName(image, "url"), readString(image, "detail")];
-      return { type: "image", url, detail, extra, [place]: pathOf(image, "url") };
+      return { type: "image", url: requireName(image, "url"), detail: readString(image, "detail"), extra };
     }
     case "input_audio": {
       const audio = requireObject(part, "input_audio");
-      const [data, format] = [requireName(audio, "data"), requireName(audio, "format")];
-      return { type: "audio", data, format, extra, [place]: pathOf(audio, "data") };
+      return { type: "audio", data: requireName(audio, "data"), format: requireName(audio, "format"), extra };
     }
     case "file": {
       const file = requireObject(part, "file");
       const [fileId, data] = [readString(file, "file_id"), readString(file, "file_data")];
       if (fileId === undefined && data === undefined) missing(pathOf(file, "file_id"));
-      const at = pathOf(file, data === undefined ? "file_id" : "file_data");
-      return { type, fileId, data, name: readString(file, "filename"), extra, [place]: at };
+      return { type, fileId, data, name: readString(file, "filename"), extra };
     }
     default:
-      return { type: "other", extra: { dialect: "chat", fields: part.values }, [place]: pathOf(part) };
+      return { type: "other", extra: { dialect: "chat", fields: part.values } };
   }
 }
 
@@ -137,3 +137,121 @@ const knownOfCall = words("id type function custom index");
 const knownOfOutput = words("role content tool_call_id");
 /** The last two are of our own answers, or what the official client adds to them: nobody needs these. */
 const knownOfMessage = words("role content name refusal tool_calls function_call tool_call_id annotations parsed");
+
+interface AssistantMessage {
+  readonly role: "assistant";
+  content: string | readonly Said[] | null;
+  tool_calls?: Said[];
+  reasoning_content?: string;
+}
+
+/** Items in their real roles: what the assistant said and then called is one message. What has no place was left out before. */
+export function writeMessages({ items, settings }: Turn, habits: Habits): unknown[] {
+  const messages: unknown[] = [];
+  // Every server knows `system`; OpenAI's treat it as `developer`.
+  const developerRole = habits.developerRole ?? (settings.native?.dialect === "chat" ? "developer" : "system");
+  /** The message that calls may still join, and the fields that its caller gave it. */
+  let open: AssistantMessage | undefined;
+  let own: Said = {};
+  /** Goes with what was then said or called. */
+  let thoughts: Reasoning[] = [];
+  /** What tools returned beside text: their messages have no place for it, so it follows the last of them. */
+  let shown: Part[] = [];
+
+  function openAssistant(content: AssistantMessage["content"], fields: Said = {}): AssistantMessage {
+    open = { ...fields, role: "assistant", content };
+    own = fields;
+    messages.push(open);
+    return open;
+  }
+
+  /** What its caller shows of the reasoning counts more than what is remembered. */
+  function addThoughts(message: AssistantMessage): void {
+    if (thoughts.length === 0) return;
+    const isShown = Boolean(own["reasoning_content"] || own["reasoning"]);
+    for (const { text, summary, extra } of thoughts) {
+      if (habits.sendsReasoning && !isShown)
+        message.reasoning_content = (message.reasoning_content ?? "") + (text || summary.join("\n\n"));
+      if (extra?.dialect === "chat" && extra.source === habits.source) joinFields(message, extra.fields, own);
+    }
+    thoughts = [];
+  }
+
+  function closeAssistant(): void {
+    if (open !== undefined) addThoughts(open);
+    open = undefined;
+    thoughts = [];
+  }
+
+  function say({ role, content, name, extra }: Message): void {
+    const fields = { ...fieldsOf(extra, "chat"), name };
+    if (role === "assistant") return addThoughts(openAssistant(writeContent(content), fields));
+    closeAssistant();
+    messages.push({ ...fields, role: role === "developer" ? developerRole : role, content: writeContent(content) });
+  }
+
+  function call(made: ToolCall): void {
+    const message = open ?? openAssistant(null);
+    const isOwn = habits.hasCustomTools || made.kind !== "custom";
+    (message.tool_calls ??= []).push(toCall(isOwn ? made : toFunctionCall(made)));
+    // A message without text that only carries its caller's fields.
+    if (message.content === "") message.content = null;
+    addThoughts(message);
+  }
+
+  function answer({ callId, output, extra }: ToolOutput): void {
+    closeAssistant();
+    const others = typeof output === "string" ? [] : output.filter((part) => !isText(part));
+    const texts = typeof output === "string" || others.length === 0 ? output : output.filter(isText);
+    messages.push({ ...fieldsOf(extra, "chat"), role: "tool", tool_call_id: callId, content: writeContent(texts) });
+    if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${callId}:` }, ...others);
+  }
+
+  function show(): void {
+    if (shown.length > 0) messages.push({ role: "user", content: writeContent(shown) });
+    shown = [];
+  }
+
+  if (settings.instructions !== undefined) messages.push({ role: "system", content: settings.instructions });
+  for (const item of items) {
+    if (item.type !== "tool-output") show();
+    if (item.type === "message") say(item);
+    else if (item.type === "reasoning") thoughts.push(item);
+    else if (item.type === "tool-call") call(item);
+    else if (item.type === "tool-output") answer(item);
+  }
+  show();
+  closeAssistant();
+  return messages;
+}
+
+const isText = ({ type }: Part): boolean => type === "text" || type === "refusal";
+
+/** One plain text is written as a string: some servers know no other form. */
+function writeContent(content: Content): string | readonly Said[] {
+  if (typeof content === "string") return content;
+  const [first] = content;
+  if (first === undefined) return "";
+  const isPlain = content.length === 1 && first.type === "text" && first.extra?.dialect !== "chat";
+  return isPlain ? first.text : content.map(writePart);
+}
+
+function writePart(part: Part): Said {
+  const extra = fieldsOf(part.extra, "chat");
+  switch (part.type) {
+    case "text":
+      return { ...extra, type: "text", text: part.text };
+    case "refusal":
+      return { ...extra, type: "refusal", refusal: part.text };
+    case "image":
+      if (part.url === undefined) return { ...extra, type: "file", file: { file_id: part.fileId } };
+      return { ...extra, type: "image_url", image_url: { url: part.url, detail: part.detail } };
+    case "audio":
+      return { ...extra, type: "input_audio", input_audio: { data: part.data, format: part.format } };
+    case "file":
+      if (part.fileId === undefined && part.data === undefined) return refusePart(part);
+      return { ...extra, type: "file", file: { file_id: part.fileId, file_data: part.data, filename: part.name } };
+    case "other":
+      return extra ?? refusePart(part);
+  }
+}

@@ -1,18 +1,17 @@
 /** Reads a chat completions answer into deltas, whole or as a stream, in the dialects that servers have of it. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Delta } from "../../core/event.ts";
-import type { Finish, Turn } from "../../core/turn.ts";
+import type { Annotation } from "../../core/item.ts";
+import type { Finish, Turn, Usage } from "../../core/turn.ts";
 import { restoringCalls } from "../custom-tools.ts";
-import { isObject, readOthers } from "../fields.ts";
-import { parseSaid, type Said } from "../json.ts";
+import { countAt, isObject, objectAt, parseSaid, readOthers, type Said, textAt } from "../fields.ts";
 import { errorIn, upstreamError } from "../upstream-error.ts";
 import type { Habits, Reader } from "../wire.ts";
 import { createCallReader } from "./calls.ts";
-import { createThoughtReader, isSigning, joinFields } from "./reasoning.ts";
-import { readCitation, readLogprobs, readUsage } from "./reported.ts";
+import { isSigning, joinFields } from "./signatures.ts";
 
 /** A chunk and a whole answer differ only in the key of the message. */
-export function readReply(text: string, habits: Habits, turn?: Turn): readonly Delta[] {
+export function readReply(text: string, habits: Habits, turn: Turn): readonly Delta[] {
   const deltas: Delta[] = [];
   const reader = createReader(habits, turn);
   reader.read(text, deltas);
@@ -22,12 +21,11 @@ export function readReply(text: string, habits: Habits, turn?: Turn): readonly D
 
 const done = "[DONE]";
 
-export function createReader(habits: Habits, turn?: Turn): Reader {
+/** `turn`: functions may stand for custom tools in it. */
+export function createReader(habits: Habits, { settings }: Turn): Reader {
   let deltas: Delta[] = [];
-  const standIns = habits.hasCustomTools ? [] : (turn?.settings.tools ?? []);
-  const tell = restoringCalls(standIns, (delta) => void deltas.push(delta));
-  const calls = createCallReader(say);
-  const readThoughts = createThoughtReader();
+  const tell = restoringCalls(habits.hasCustomTools ? [] : settings.tools, (delta) => void deltas.push(delta));
+  const readCall = createCallReader(say);
   let [hasMessage, hasSaid, isFinished] = [false, false, false];
   let textLength = 0;
   /** Notes that precede their text wait for it. */
@@ -57,7 +55,6 @@ export function createReader(habits: Habits, turn?: Turn): Reader {
   }
 
   function settle(): void {
-    calls.end();
     tellSigned();
     const extra = added && { ...ofChat, fields: added };
     tell({ type: "notes", notes: { fingerprint, serviceTier, ...(extra && { extra }) } });
@@ -66,13 +63,16 @@ export function createReader(habits: Habits, turn?: Turn): Reader {
 
   // Fields are looked up by their own names: by a variable each costs ten times as much.
   function acceptMessage(message: Said, { logprobs, message: whole }: Said): void {
+    const { content, reasoning_content, reasoning, reasoning_text } = message;
     const { annotations, refusal, tool_calls: made, function_call: alone } = message;
     hasMessage = true;
-    const { thought, text } = readThoughts(message);
-    if (thought !== "") say({ type: "reasoning", text: thought });
+    const thought = reasoning_content || reasoning || reasoning_text;
+    if (typeof thought === "string" && thought !== "") say({ type: "reasoning", text: thought });
     for (const field in message) if (!knownOfMessage.has(field)) acceptField(field, message[field]);
+    const text = typeof content === "string" ? content : textIn(content);
     if (text !== "") {
-      say({ type: "text", text, logprobs: isObject(logprobs) ? readLogprobs(logprobs["content"]) : undefined });
+      const reported = isObject(logprobs) ? logprobs["content"] : undefined;
+      say({ type: "text", text, logprobs: Array.isArray(reported) && reported.length > 0 ? reported : undefined });
       textLength += text.length;
     }
     if (Array.isArray(annotations)) for (const entry of annotations) notes.push(entry);
@@ -80,13 +80,13 @@ export function createReader(habits: Habits, turn?: Turn): Reader {
     if (typeof refusal === "string" && refusal !== "") say({ type: "refusal", text: refusal });
     // In a whole message each entry is its own call, whatever its index or id.
     if (Array.isArray(made))
-      for (const [at, call] of made.entries()) calls.accept(call, message === whole ? at : undefined);
-    if (isObject(alone)) calls.accept({ function: alone });
+      for (const [at, call] of made.entries()) readCall(call, message === whole ? at : undefined);
+    if (isObject(alone)) readCall({ function: alone });
   }
 
   function tellNotes(): void {
     for (const entry of notes) {
-      const annotation = readCitation(entry, textLength);
+      const annotation = readCitation(entry);
       if (annotation !== undefined) say({ type: "annotation", annotation });
     }
     notes = [];
@@ -118,11 +118,13 @@ export function createReader(habits: Habits, turn?: Turn): Reader {
     if (typeof service_tier === "string") serviceTier = service_tier;
     for (const field in body) if (!knownOfBody.has(field) && body[field] !== null) (added ??= {})[field] = body[field];
     let { usage } = body;
-    for (const [at, choice] of Array.isArray(choices) ? choices.entries() : []) {
-      if (!isObject(choice) || (choice["index"] ?? at) !== 0) continue;
-      acceptChoice(choice);
-      usage ??= choice["usage"];
-    }
+    if (Array.isArray(choices))
+      for (const choice of choices) {
+        // A turn has one answer.
+        if (!isObject(choice) || (choice["index"] ?? 0) !== 0) continue;
+        acceptChoice(choice);
+        usage ??= choice["usage"];
+      }
     if (!isObject(usage)) return;
     const others = readOthers({ values: usage, key: "" }, knownOfUsage);
     if (others !== undefined) (added ??= {})["usage"] = others;
@@ -147,6 +149,31 @@ export function createReader(habits: Habits, turn?: Turn): Reader {
 }
 
 const ofChat = { dialect: "chat" } as const;
+
+/** Some servers write a content in parts. */
+function textIn(content: unknown): string {
+  if (!Array.isArray(content)) return "";
+  return content.map((part: unknown) => (isObject(part) ? (textAt(part, "text") ?? "") : "")).join("");
+}
+
+/** A cited source. Servers write it in the form of either dialect; their own types have no place elsewhere. */
+function readCitation(entry: unknown): Annotation | undefined {
+  if (!isObject(entry) || entry["type"] !== "url_citation") return undefined;
+  const { type, ...beside } = entry;
+  return { type, fields: objectAt(entry, type) ?? beside };
+}
+
+function readUsage(usage: Said): Usage {
+  const details = objectAt(usage, "prompt_tokens_details");
+  const cacheWriteTokens = countAt(details, "cache_write_tokens");
+  return {
+    inputTokens: countAt(usage, "prompt_tokens"),
+    cachedTokens: countAt(details, "cached_tokens"),
+    ...(cacheWriteTokens > 0 && { cacheWriteTokens }),
+    outputTokens: countAt(usage, "completion_tokens"),
+    reasoningTokens: countAt(objectAt(usage, "completion_tokens_details"), "reasoning_tokens"),
+  };
+}
 
 /** Some servers write it in capitals, or with a detail: `content_filter: RECITATION`. An unknown one is an ordinary end. */
 function toFinish(reason: string): Finish {

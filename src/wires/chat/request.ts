@@ -1,31 +1,34 @@
 /** The body of a chat completion request: read into what its caller wants, and written for a server. */
-import { GatewayError } from "../../core/errors.ts";
 import { fieldsOf, type Format, type Settings } from "../../core/settings.ts";
 import type { Ask, Turn } from "../../core/turn.ts";
-import { moderation, type OwnWords, readCommonSettings, readMetadata, readNative } from "../common.ts";
+import {
+  moderation,
+  type OwnWords,
+  readCommonSettings,
+  readFormat,
+  readMetadata,
+  readNative,
+  writeCommonSettings,
+} from "../common.ts";
 import {
   type Fields,
   invalid,
   isObject,
-  missing,
-  pathOf,
+  listAt,
   readBody,
   readBoolean,
-  readChoice,
   readInteger,
   readObject,
   readString,
   readStrings,
   requireName,
-  requireObject,
+  type Said,
   unsupported,
 } from "../fields.ts";
-import { listAt, type Said } from "../json.ts";
 import type { Circumstances, Habits, Request } from "../wire.ts";
-import { createVoice } from "./chunks.ts";
-import { readMessages } from "./messages.ts";
-import { writeMessages } from "./talk.ts";
-import { readToolChoice, readTools, usesFunctions, writeTools } from "./tools.ts";
+import { createVoice } from "./answer.ts";
+import { readMessages, writeMessages } from "./messages.ts";
+import { readTools, usesFunctions, writeTools } from "./tools.ts";
 
 export function readRequest(body: unknown, { exposesReasoning }: Circumstances): Request {
   const fields = readBody(body);
@@ -74,19 +77,18 @@ function readSettings(fields: Fields): Settings {
   readMetadata(fields, "metadata");
   readString(fields, "prompt_cache_key");
   readString(fields, "safety_identifier");
-  const tools = readTools(fields);
   const maxCompletionTokens = readInteger(fields, "max_completion_tokens", 1);
   const maxTokens = readInteger(fields, "max_tokens", 1);
+  const topLogprobs = readInteger(fields, "top_logprobs", 0, 20);
   return {
-    tools,
-    ...readToolChoice(fields, tools),
-    format: readFormat(fields),
+    ...readTools(fields),
+    format: readFormat(fields, "response_format", true),
     ...readCommonSettings(fields),
-    ...(usesFunctions(fields) && tools.length > 0 && { parallelToolCalls: false }),
+    ...(usesFunctions(fields) && { parallelToolCalls: false }),
     seed: readInteger(fields, "seed", minSeed, maxSeed),
     stop: readStop(fields),
     maxOutputTokens: maxCompletionTokens ?? maxTokens,
-    topLogprobs: readLogprobs(fields),
+    topLogprobs: readBoolean(fields, "logprobs") === true ? (topLogprobs ?? 0) : undefined,
     reasoningEffort: readString(fields, "reasoning_effort"),
     verbosity: readString(fields, "verbosity"),
     native: readNative(fields, ownWords),
@@ -104,7 +106,6 @@ const ownWords: OwnWords = {
   demands: [
     {
       param: "logit_bias",
-      isIdle: (value) => isObject(value) && Object.keys(value).length === 0,
       why: "The adapter behind this model cannot make tokens more or less likely. Leave it out.",
     },
     { param: "max_output_tokens", why: "Chat completions call it 'max_completion_tokens'." },
@@ -113,37 +114,9 @@ const ownWords: OwnWords = {
   offers: ["web_search_options", "prediction"],
 };
 
-function readFormat(fields: Fields): Format | undefined {
-  const format = readObject(fields, "response_format");
-  if (format === undefined) return undefined;
-  const type = readChoice(format, "type", ["text", "json_object", "json_schema"]) ?? missing(pathOf(format, "type"));
-  if (type !== "json_schema") return { type: type === "text" ? type : "json" };
-  const described = requireObject(format, "json_schema");
-  return {
-    type: "schema",
-    name: requireName(described, "name"),
-    description: readString(described, "description"),
-    schema: readObject(described, "schema")?.values ?? {},
-    strict: readBoolean(described, "strict"),
-  };
-}
-
 function readStop(fields: Fields): readonly string[] | undefined {
   const { stop } = fields.values;
-  if (typeof stop === "string") return [stop];
-  const all = readStrings(fields, "stop");
-  if (all === undefined || all.length <= 4) return all;
-  const why = `Expected an array with maximum length 4, but got an array with length ${all.length} instead.`;
-  const details = { param: "stop", wireCode: "array_above_max_length" };
-  throw new GatewayError("out_of_range", `Invalid 'stop': array too long. ${why}`, details);
-}
-
-function readLogprobs(fields: Fields): number | undefined {
-  const isWanted = readBoolean(fields, "logprobs") ?? false;
-  const top = readInteger(fields, "top_logprobs", 0, 20) ?? 0;
-  if (top > 0 && !isWanted)
-    invalid("top_logprobs", "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.");
-  return isWanted ? top : undefined;
+  return typeof stop === "string" ? [stop] : readStrings(fields, "stop");
 }
 
 /** In the same order each time, so that caches of prompts hold. */
@@ -173,12 +146,9 @@ function passOn(fields: Said, settings: Settings, habits: Habits): Said {
 }
 
 function writeSettings(settings: Settings, habits: Habits): Said {
-  const { topLogprobs, native } = settings;
+  const { topLogprobs } = settings;
   return {
-    temperature: settings.temperature,
-    top_p: settings.topP,
-    presence_penalty: settings.presencePenalty,
-    frequency_penalty: settings.frequencyPenalty,
+    ...writeCommonSettings(settings),
     seed: settings.seed,
     stop: settings.stop,
     ...writeLimit(settings, habits.maxTokensField ?? "max_completion_tokens"),
@@ -186,14 +156,9 @@ function writeSettings(settings: Settings, habits: Habits): Said {
     reasoning_effort: settings.reasoningEffort,
     verbosity: settings.verbosity,
     response_format: writeFormat(settings.format),
-    service_tier: settings.serviceTier,
     ...writeTools(settings, habits),
-    ...Object.fromEntries(common.map((name) => [name, native?.fields[name]])),
   };
 }
-
-/** Fields with the same name and meaning in both dialects. */
-const common = ["prompt_cache_key", "prompt_cache_retention", "safety_identifier"];
 
 /** Two names for one limit; only one is sent. */
 function writeLimit({ maxOutputTokens }: Settings, field: NonNullable<Habits["maxTokensField"]>): Said {

@@ -1,10 +1,12 @@
-/** Reads items of callers, and of servers; those without a type are messages, as is usual, or references. */
-import type { Item, OtherItem, Role, ToolCall, ToolOutput } from "../../core/item.ts";
-import type { Extra } from "../../core/settings.ts";
+/** Items, both ways: as callers and servers write them, as response objects and lists show them, and as a server gets them. */
+import type { Tell } from "../../core/adapter.ts";
+import type { Item, Message, OtherItem, Reasoning, Role, ToolCall, ToolOutput } from "../../core/item.ts";
+import { type Extra, fieldsOf } from "../../core/settings.ts";
 import {
   type Fields,
   isPresent,
   missing,
+  parseObject,
   pathOf,
   readChoice,
   readExtra,
@@ -14,8 +16,8 @@ import {
   requireString,
 } from "../fields.ts";
 import type { Seal } from "../wire.ts";
-import { requireContent } from "./content.ts";
-import { openItem } from "./seal.ts";
+import { requireContent, writeContent } from "./content.ts";
+import { openItem, sealItem, toItsSource } from "./seal.ts";
 import { readTools, searchName } from "./tools.ts";
 
 /** Undefined: there is no such list. */
@@ -23,7 +25,7 @@ export function readItems(fields: Fields, key: string, seal: Seal): readonly Ite
   return readObjects(fields, key)?.map((item) => readItem(item, seal));
 }
 
-/** Items that only this dialect knows, such as hosted tool calls, are kept for an adapter that speaks it. */
+/** Those without a type are messages, as is usual, or references; what only this dialect knows is kept as it is. */
 export function readItem(item: Fields, seal: Seal): Item {
   const type = readString(item, "type") ?? (isBareReference(item) ? "item_reference" : "message");
   readString(item, "id");
@@ -31,7 +33,7 @@ export function readItem(item: Fields, seal: Seal): Item {
   return read === undefined ? readOther(item.values) : read(item, seal);
 }
 
-/** A reference may lack its type: it has an id, and nothing that a message has. */
+/** It has an id, and nothing that a message has. */
 function isBareReference(item: Fields): boolean {
   return typeof item.values["id"] === "string" && !isPresent(item, "role") && !isPresent(item, "content");
 }
@@ -166,4 +168,115 @@ function exchangeOf({ type, id, call_id, approval_request_id }: Extra["fields"])
 
 function toExchange(side: "model" | "tools", id: unknown): OtherItem["exchange"] {
   return typeof id === "string" && id !== "" ? { side, id } : undefined;
+}
+
+export type ItemStatus = "in_progress" | "completed" | "incomplete";
+
+/** How a caller sees items. */
+export interface Showing {
+  readonly seal: Seal;
+  /** Also the sealed form of reasoning; a compaction has no other. */
+  readonly showsSeals: boolean;
+  /** Raw reasoning is its summary, the only form that many clients show. */
+  readonly summarises: boolean;
+}
+
+/** An item that is kept, as JSON. */
+export function writeItem(item: Item, seal: Seal, showsSeals = false): string {
+  return showItem(item, "completed", { seal, showsSeals, summarises: false });
+}
+
+export function showItem(item: Item, status: ItemStatus, showing: Showing): string {
+  return JSON.stringify(toShown(item, status, showing));
+}
+
+function toShown(item: Item, status: ItemStatus, { seal, showsSeals, summarises }: Showing): object {
+  const { id } = item;
+  switch (item.type) {
+    case "message":
+    case "tool-call":
+    case "tool-output":
+      return { ...toWire(item, false), id, status };
+    case "reasoning": {
+      const sealed = showsSeals && status !== "in_progress" ? sealItem(item, seal) : undefined;
+      const isRaw = summarises && item.text !== "";
+      const shown = isRaw ? { summary: [item.text + item.summary.join("")], text: "" } : item;
+      return { ...toOpen(shown), id, status, encrypted_content: sealed };
+    }
+    case "compaction": {
+      // What only its maker can read stays as it came.
+      const { summary, encrypted } = item;
+      return { id, type: "compaction", encrypted_content: summary === "" ? encrypted : sealItem(item, seal) };
+    }
+    case "other": {
+      // It comes whole, but is shown as in progress first.
+      const fields = fieldsOf(item.extra, "responses") ?? {};
+      const begins = status === "in_progress" && "status" in fields;
+      return { ...fields, id: shownIdOf(item), ...(begins && { status }) };
+    }
+    case "reference":
+      return { id, type: "item_reference" };
+  }
+}
+
+/** For a server, without ids and statuses; what cannot be said in this dialect is left out. `source`: its address. */
+export function sendItem(item: Item, source: string, tell: Tell): object | undefined {
+  switch (item.type) {
+    case "message":
+      // As most callers write it.
+      if (typeof item.content === "string" && item.extra === undefined)
+        return { type: "message", role: item.role, content: item.content };
+      return toWire(item, true);
+    case "tool-call":
+    case "tool-output":
+      return toWire(item, true);
+    case "reasoning": {
+      const { summary, text, encrypted } = item;
+      const encrypted_content = encrypted === undefined ? undefined : toItsSource(encrypted, source);
+      // The sealed form is complete; without it, what the model showed goes back in the open.
+      if (encrypted_content !== undefined) return { ...toOpen({ summary, text: "" }), encrypted_content };
+      return text === "" && summary.length === 0 ? undefined : toOpen(item);
+    }
+    case "compaction":
+      if (item.summary === "") return { type: "compaction", encrypted_content: item.encrypted };
+      return { type: "message", role: "user", content: `Summary of the conversation so far:\n${item.summary}` };
+    case "other":
+      if (item.extra.dialect === "responses") return item.extra.fields;
+      tell({ type: "left-out", what: `item ${String(item.extra.fields["type"])}` });
+      return undefined;
+    case "reference":
+      return undefined;
+  }
+}
+
+/** What callers and servers get alike. */
+function toWire(item: Message | ToolCall | ToolOutput, isSent: boolean): object {
+  const added = fieldsOf(item.extra, "responses");
+  if (item.type === "message") {
+    const { role, content } = item;
+    return { ...added, type: "message", content: writeContent(content, role, isSent), role };
+  }
+  const { kind, callId: call_id } = item;
+  const type = kind === "custom" ? "custom_tool_call" : kind === "search" ? "tool_search_call" : "function_call";
+  if (item.type === "tool-call") {
+    const { name, group: namespace, arguments: written } = item;
+    if (kind === "search") return { type, call_id, ...byClient, arguments: parseObject(written) ?? written };
+    return { ...added, type, [kind === "custom" ? "input" : "arguments"]: written, call_id, name, namespace };
+  }
+  if (kind === "search") return { tools: [], ...added, type: "tool_search_output", call_id, ...byClient };
+  const output = typeof item.output === "string" ? item.output : writeContent(item.output, "user", isSent);
+  return { ...added, type: `${type}_output`, call_id, output };
+}
+
+/** The caller runs the search. */
+const byClient = { execution: "client" };
+
+/** What anybody may read of it. */
+function toOpen({ summary, text }: Pick<Reasoning, "summary" | "text">): object {
+  const content = text === "" ? undefined : [toTextPart("reasoning_text", text)];
+  return { type: "reasoning", content, summary: summary.map((section) => toTextPart("summary_text", section)) };
+}
+
+export function toTextPart(type: "reasoning_text" | "summary_text", text: string): object {
+  return { type, text };
 }

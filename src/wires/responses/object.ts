@@ -1,11 +1,13 @@
-/** The response object as JSON, with every key: what its request fixed is a text, made once and kept with the turn to tell it again. */
+/** Tells a turn as a response object with every key. What its request fixed is a text, made once and kept, to tell it again. */
 import type { GatewayError } from "../../core/errors.ts";
 import type { Heading } from "../../core/gateway.ts";
 import { fieldsOf, type Format } from "../../core/settings.ts";
 import type { Answer, Ask, Usage } from "../../core/turn.ts";
 import { readMetadata } from "../common.ts";
 import { type Fields, readInteger, readString, readStrings } from "../fields.ts";
-import type { Seal } from "../wire.ts";
+import type { Progress, Seal, Voice } from "../wire.ts";
+import { showItem } from "./items.ts";
+import { createSpeaker } from "./stream.ts";
 import { echoTools } from "./tools.ts";
 
 export interface Echo {
@@ -25,6 +27,32 @@ interface Asked {
   /** Reasoning is told as its summary. */
   readonly summarises: boolean;
   readonly showsSeals: boolean;
+}
+
+export function createVoice(echo: Echo, seal: Seal): Voice {
+  const showing = { ...echo.asked, seal };
+  return {
+    whole(heading, answer) {
+      const output = answer.items.map((item, at) => {
+        const isCut = answer.isBrokenOff === true && at === answer.items.length - 1;
+        return showItem(item, isCut ? "incomplete" : "completed", showing);
+      });
+      return createResponseWriter(heading, echo)(answer, output);
+    },
+    stream: (heading, tellsError = true) =>
+      createSpeaker(heading, createResponseWriter(heading, echo), showing, tellsError),
+    progress: (heading, status) => createResponseWriter(heading, echo)(status, []),
+  };
+}
+
+/** The voice of a kept turn. `showsSeals`: with sealed reasoning though its request did not ask for it. */
+export function recall(echo: string, { seal }: { readonly seal: Seal }, showsSeals = false): Voice {
+  const [asked, fixed] = JSON.parse(echo) as readonly [Asked, object];
+  const user = asked.user === null ? null : (seal.open(asked.user) ?? null);
+  return createVoice(
+    { fixed: toText(fixed), asked: { ...asked, user, showsSeals: asked.showsSeals || showsSeals } },
+    seal,
+  );
 }
 
 export function toEcho(fields: Fields, { settings, previous, conversation, ...ask }: Ask): Echo {
@@ -63,6 +91,12 @@ export function toEcho(fields: Fields, { settings, previous, conversation, ...as
   };
 }
 
+/** To be kept: the caller's `user` is never readable there. */
+export function writeEcho({ fixed, asked }: Echo, seal: Seal): string {
+  const kept = asked.user === null ? asked : { ...asked, user: seal.seal(asked.user) };
+  return `[${JSON.stringify(kept)},{${fixed}}]`;
+}
+
 export function writeFormat(format: Format = { type: "text" }, noStrict?: null): object {
   if (format.type !== "schema") return { type: format.type === "json" ? "json_object" : "text" };
   const { name, description, schema, strict = noStrict } = format;
@@ -70,26 +104,12 @@ export function writeFormat(format: Format = { type: "text" }, noStrict?: null):
 }
 
 /** An object's fields as JSON, without the braces. */
-export function toText(fields: object): string {
+function toText(fields: object): string {
   return JSON.stringify(fields).slice(1, -1);
 }
 
-/** The caller's `user` is never kept in readable form. */
-export function writeEcho({ fixed, asked }: Echo, seal: Seal): string {
-  const kept = asked.user === null ? asked : { ...asked, user: seal.seal(asked.user) };
-  return `[${JSON.stringify(kept)},{${fixed}}]`;
-}
-
-export function readEcho(text: string, seal: Seal): Echo {
-  const [asked, fixed] = JSON.parse(text) as readonly [Asked, object];
-  const user = asked.user === null ? null : (seal.open(asked.user) ?? null);
-  return { fixed: toText(fixed), asked: { ...asked, user } };
-}
-
-export type Progress = "queued" | "in_progress";
-
-/** The object while the answer is in progress, or at its end; `output` are its items as JSON. */
-export function createResponseWriter(heading: Heading, { fixed, asked }: Echo) {
+/** Writes the object while the answer is in progress, or at its end; `output` are its items as JSON. */
+function createResponseWriter(heading: Heading, { fixed, asked }: Echo) {
   const { key, createdAt, model } = heading;
   const head = toText({ id: `resp_${key}`, object: "response", created_at: toSeconds(createdAt), model });
   const tail = `${toText({ user: asked.user })},${fixed}`;
@@ -104,7 +124,7 @@ export function createResponseWriter(heading: Heading, { fixed, asked }: Echo) {
       conversation: session === undefined ? undefined : { id: session },
       error: answer?.error === undefined || answer.status === "cancelled" ? null : toResponseError(answer.error),
       incomplete_details: answer?.status === "incomplete" ? { reason: reasonOf(answer) } : null,
-      service_tier: answer === undefined ? asked.serviceTier : toTier(answer.notes.serviceTier),
+      service_tier: answer === undefined ? asked.serviceTier : (answer.notes.serviceTier ?? "default"),
       truncation: asked.truncation ?? (session === undefined || asked.isNamed ? "disabled" : "auto"),
       usage: answer?.usage === undefined ? null : writeUsage(answer.usage),
     });
@@ -131,13 +151,6 @@ function reasonOf({ finish }: Answer): string {
   if (finish === "interrupted") return finish;
   return finish === "content-filter" ? "content_filter" : "max_output_tokens";
 }
-
-/** Typed clients refuse a whole response for an unknown tier, such as one that only another server has. */
-function toTier(served = "default"): string {
-  return tiers.has(served) ? served : "default";
-}
-
-const tiers = new Set(["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]);
 
 function writeUsage(usage: Usage): object {
   return {

@@ -1,16 +1,24 @@
-/** Reads a create body: what the caller asks, and the voice that answers it. */
+/** The create body: read into what its caller asks and the voice that answers it, and written for a server. */
+import type { Tell } from "../../core/adapter.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Item } from "../../core/item.ts";
-import type { Ask } from "../../core/turn.ts";
-import type { Format, Settings } from "../../core/settings.ts";
-import { moderation, type OwnWords, readCommonSettings, readNative, readStreamOptions } from "../common.ts";
+import { fieldsOf, type Settings } from "../../core/settings.ts";
+import type { Ask, Turn } from "../../core/turn.ts";
+import { readToolChoice } from "../choice.ts";
+import {
+  moderation,
+  type OwnWords,
+  readCommonSettings,
+  readFormat,
+  readNative,
+  writeCommonSettings,
+} from "../common.ts";
 import {
   type Fields,
   invalid,
   isObject,
-  isPresent,
+  listAt,
   missing,
-  pathOf,
   readBody,
   readBoolean,
   readChoice,
@@ -19,17 +27,17 @@ import {
   readString,
   readStrings,
   requireName,
-  requireObject,
+  type Said,
   toFields,
+  unsupported,
   wrongType,
 } from "../fields.ts";
-import type { Circumstances, Request, Seal } from "../wire.ts";
-import { toEcho, writeEcho } from "./object.ts";
-import { readItems } from "./items.ts";
-import { readToolChoice, readTools } from "./tools.ts";
-import { createVoice, type ResponsesVoice } from "./voice.ts";
+import type { Circumstances, Habits, Request, Seal } from "../wire.ts";
+import { readItems, sendItem } from "./items.ts";
+import { createVoice, toEcho, writeEcho, writeFormat } from "./object.ts";
+import { readTools, writeTools } from "./tools.ts";
 
-export function readRequest(body: unknown, { seal }: Circumstances): Request & { readonly voice: ResponsesVoice } {
+export function readRequest(body: unknown, { seal }: Circumstances): Request {
   const fields = readBody(body);
   const model = requireName(fields, "model");
   const previous = readString(fields, "previous_response_id");
@@ -38,7 +46,7 @@ export function readRequest(body: unknown, { seal }: Circumstances): Request & {
   const background = readBoolean(fields, "background") ?? false;
   if (background && !store)
     invalid("background", "'background' requires 'store': a response that is not stored cannot be retrieved later.");
-  readStreamOptions(fields);
+  readObject(fields, "stream_options");
   const mayBeEmpty = readObject(fields, "prompt") !== undefined || (previous ?? conversation) !== undefined;
   const { items, compacts } = readInput(fields, mayBeEmpty, seal);
   const ask = {
@@ -98,7 +106,6 @@ function readInput(fields: Fields, mayBeEmpty: boolean, seal: Seal): Pick<Ask, "
   const said = compacts ? { ...fields, values: { input: input.slice(0, -1) } } : fields;
   const items = readItems(said, "input", seal);
   if (items !== undefined || mayBeEmpty) return { items: items ?? [], compacts };
-  if (isPresent(fields, "messages")) missing("input", " A request with 'messages' goes to /v1/chat/completions.");
   missing("input", " One of 'input', 'previous_response_id', 'conversation' or 'prompt' must be provided.");
 }
 
@@ -112,8 +119,8 @@ function readSettings(fields: Fields, items: readonly Item[]): Settings {
   return {
     instructions: readString(fields, "instructions") || undefined,
     tools,
-    ...readToolChoice(fields, brought.length === 0 ? tools : tools.concat(brought)),
-    format: text && readFormat(text),
+    ...readToolChoice(fields, [...tools, ...brought], "responses"),
+    format: text && readFormat(text, "format", false),
     ...readCommonSettings(fields),
     maxOutputTokens: readInteger(fields, "max_output_tokens", 16),
     // 0 alternatives is the default, and alone asks for nothing.
@@ -123,25 +130,6 @@ function readSettings(fields: Fields, items: readonly Item[]): Settings {
     verbosity: text && readString(text, "verbosity"),
     native: readNative(fields, ownWords),
   };
-}
-
-function readFormat(text: Fields): Format | undefined {
-  const format = readObject(text, "format");
-  if (format === undefined) return undefined;
-  switch (readChoice(format, "type", ["text", "json_object", "json_schema"]) ?? missing(pathOf(format, "type"))) {
-    case "text":
-      return { type: "text" };
-    case "json_object":
-      return { type: "json" };
-    case "json_schema":
-      return {
-        type: "schema",
-        name: requireName(format, "name"),
-        description: readString(format, "description"),
-        schema: requireObject(format, "schema").values,
-        strict: readBoolean(format, "strict"),
-      };
-  }
 }
 
 const ownWords: OwnWords = {
@@ -158,3 +146,57 @@ const ownWords: OwnWords = {
   ],
   offers: ["context_management"],
 };
+
+/** In the same words each time, so that the server's prompt caches stay whole. It keeps nothing. */
+export function writeRequest(turn: Turn, { source }: Habits, tell: Tell): string {
+  const { model, settings, items, stream } = turn;
+  const own = fieldsOf(settings.native, "responses");
+  const written = own ?? writeSettings(settings, tell);
+  return JSON.stringify({
+    ...written,
+    ...writeTools(settings, own, tell),
+    model,
+    instructions: settings.instructions,
+    include: writeInclude(turn, listAt(written, "include") ?? []),
+    store: false,
+    stream: stream ? true : undefined,
+    stream_options: stream ? written["stream_options"] : undefined,
+    input: items.flatMap((item) => sendItem(item, source, tell) ?? []),
+  });
+}
+
+/** Sealed reasoning is asked for only where somebody reasons, since models that do not refuse it. */
+function writeInclude({ settings, items }: Turn, wanted: readonly unknown[]): readonly unknown[] | undefined {
+  const { reasoningEffort: effort, reasoningSummary } = settings;
+  const isAsked = (effort !== undefined && effort !== "none") || reasoningSummary !== undefined;
+  const reasons = isAsked || items.some((item) => item.type === "reasoning" && item.encrypted !== undefined);
+  const all = reasons ? [...new Set([...wanted, "reasoning.encrypted_content"])] : wanted;
+  return all.length > 0 ? all : undefined;
+}
+
+/** Those of a caller of another dialect. */
+function writeSettings(settings: Settings, tell: Tell): Said {
+  const { reasoningEffort: effort, reasoningSummary: summary, verbosity, topLogprobs } = settings;
+  const format = settings.format && settings.format.type !== "text" ? writeFormat(settings.format) : undefined;
+  if (settings.stop !== undefined && settings.stop.length > 0)
+    unsupported("stop", "This gateway's adapter uses a wire protocol without stop sequences. Leave it out.");
+  if (settings.seed !== undefined) tell({ type: "left-out", what: "seed" });
+  return {
+    ...writeCommonSettings(settings),
+    max_output_tokens: writeLimit(settings, tell),
+    top_logprobs: topLogprobs || undefined,
+    include: topLogprobs === undefined ? undefined : ["message.output_text.logprobs"],
+    reasoning: effort === undefined && summary === undefined ? undefined : { effort, summary },
+    text: format === undefined && verbosity === undefined ? undefined : { format, verbosity },
+  };
+}
+
+/** This wire's minimum; a caller that only checks whether somebody answers is not refused for less. */
+const leastOutputTokens = 16;
+
+function writeLimit({ maxOutputTokens: wanted, native }: Settings, tell: Tell): number | undefined {
+  if (wanted === undefined || wanted >= leastOutputTokens) return wanted;
+  const what = native?.fields["max_completion_tokens"] === undefined ? "max_tokens" : "max_completion_tokens";
+  tell({ type: "changed", what, to: String(leastOutputTokens) });
+  return leastOutputTokens;
+}

@@ -2,32 +2,28 @@
 import { GatewayError, toWireError } from "../../core/errors.ts";
 import type { Event, ItemDelta } from "../../core/event.ts";
 import type { Heading } from "../../core/gateway.ts";
-import type { Item } from "../../core/item.ts";
+import type { Annotation, Item } from "../../core/item.ts";
 import type { Answer } from "../../core/turn.ts";
-import { shownIdOf } from "./items.ts";
-import { createResponseWriter, type Echo, type Progress, toText } from "./object.ts";
-import { openInput, openText, type OpenText, type Say, type TextKind } from "./parts.ts";
-import { type Sealing, showItem } from "./written.ts";
+import type { Progress } from "../wire.ts";
+import { writeAnnotation, writeRefusal, writeSaid } from "./content.ts";
+import { shownIdOf, showItem, type Showing, toTextPart } from "./items.ts";
 
 type ItemEnd = Extract<Event, { type: "item-end" }>;
 
 /** One write for all events of a batch. `tellsError`: a failure is an `error` before it is the response's end. */
 export function createSpeaker(
   heading: Heading,
-  echo: Echo,
-  sealing: Sealing,
+  writeResponse: (state: Progress | Answer, output: readonly string[]) => string,
+  showing: Showing,
   tellsError: boolean,
 ): (events: readonly Event[]) => string {
   const id = `resp_${heading.key}`;
-  const writeResponse = createResponseWriter(heading, echo);
   /** The items that were told, as JSON. */
   const output: string[] = [];
   /** Where the open item stands. */
   let place = "";
   /** Its open texts, for raw reasoning may go on behind a section of its summary. */
   let open: { content?: OpenText | undefined; summary?: OpenText } = {};
-  /** It is reasoning that is told as one section of a summary: the first word decides, as nobody waits for the rest. */
-  let isSummarised: boolean | undefined;
   let brokenOff: ItemEnd | undefined;
   let isInterrupted = false;
   let count = 0;
@@ -46,9 +42,8 @@ export function createSpeaker(
   function beginItem(item: Item): string {
     const at = `"output_index":${output.length}`;
     place = `"item_id":${JSON.stringify(shownIdOf(item))},${at}`;
-    open = item.type === "tool-call" ? { content: openInput(say, item, place) } : {};
-    isSummarised = echo.asked.summarises ? undefined : false;
-    return say.event("response.output_item.added", `"item":${showItem(item, "in_progress", sealing)},${at}`);
+    open = { content: openInput(say, item, place) };
+    return say.event("response.output_item.added", `"item":${showItem(item, "in_progress", showing)},${at}`);
   }
 
   function addTo(delta: ItemDelta): string {
@@ -60,9 +55,10 @@ export function createSpeaker(
         return open.content?.add(delta) ?? "";
       case "annotation":
         return annotation === undefined ? "" : (open.content?.annotate(annotation) ?? "");
+      case "reasoning":
+        return showing.summarises ? addText("summary", 0, delta) : addText(kind, part, delta);
       default:
-        isSummarised ??= kind === "reasoning";
-        return isSummarised ? addText("summary", 0, delta) : addText(kind, part, delta);
+        return addText(kind, part, delta);
     }
   }
 
@@ -81,19 +77,19 @@ export function createSpeaker(
   }
 
   function keepItem({ item, whole }: ItemEnd): string {
-    const section = isSummarised === true ? open.summary?.whole() : undefined;
-    const status = whole ? "completed" : "incomplete";
-    const shown = showItem(item, status, sealing, section === undefined ? undefined : [section]);
+    const shown = showItem(item, whole ? "completed" : "incomplete", showing);
     output.push(shown);
     return shown;
   }
 
   /** What was heard of it stays, but for half a call. */
   function interruptItem(end: ItemEnd): string {
-    const at = output.length;
+    const at = `"output_index":${output.length}`;
     if (end.item.type !== "tool-call") keepItem(end);
-    const place = { response_id: id, item_id: shownIdOf(end.item), output_index: at };
-    return say.event("response.output_item.interrupted", toText(place));
+    return say.event(
+      "response.output_item.interrupted",
+      `"response_id":"${id}","item_id":${JSON.stringify(shownIdOf(end.item))},${at}`,
+    );
   }
 
   /** What a failure cut off is never told as done: agents run a call that is done, and keep half an answer for a whole one. */
@@ -116,8 +112,8 @@ export function createSpeaker(
 
   /** Some readers look only within `error`, others only beside it. */
   function sayError(error: GatewayError): string {
-    const { type, code, message, param } = toWireError(error);
-    return say.event("error", toText({ error: { type, code, message, param }, code, message, param }));
+    const { type, ...flat } = toWireError(error);
+    return say.event("error", JSON.stringify({ error: { type, ...flat }, ...flat }).slice(1, -1));
   }
 
   function tell(event: Event): string {
@@ -137,7 +133,7 @@ export function createSpeaker(
         return "";
       case "turn-interrupted":
         isInterrupted = true;
-        return say.event("response.interrupt.accepted", toText({ response_id: id }));
+        return say.event("response.interrupt.accepted", `"response_id":"${id}"`);
       case "turn-end":
         return endBrokenOff(event.answer) + endTurn(event.answer);
     }
@@ -148,4 +144,73 @@ export function createSpeaker(
     for (const event of events) said += tell(event);
     return said;
   };
+}
+
+/** Writes the events of a stream and numbers them. */
+interface Say {
+  event(type: string, body: string): string;
+  /** The number for an event that is put together elsewhere. */
+  number(): number;
+}
+
+/** A part of a message or of reasoning, or the input of a call. */
+type OpenText = ReturnType<typeof openText>;
+type TextKind = keyof typeof kinds;
+
+const content = { part: "content_part", index: "content_index", said: "text" };
+const section = { part: "reasoning_summary_part", index: "summary_index", said: "text" };
+
+/** The wire's names for each kind. A call's input is no part of anything. */
+const kinds = {
+  text: { ...content, name: "output_text", write: writeSaid },
+  refusal: { ...content, name: "refusal", said: "refusal", write: writeRefusal },
+  reasoning: { ...content, name: "reasoning_text", write: (text: string) => toTextPart("reasoning_text", text) },
+  summary: { ...section, name: "reasoning_summary_text", write: (text: string) => toTextPart("summary_text", text) },
+  function: { name: "function_call_arguments", said: "arguments", part: undefined },
+  custom: { name: "custom_tool_call_input", said: "input", part: undefined },
+} as const;
+
+/** A text while it is told, of which every token makes an event. `item`: where it stands; `last`: what else its end tells. */
+function openText(say: Say, kind: TextKind, number: number, item: string, last = "") {
+  const form = kinds[kind];
+  const place = form.part === undefined ? item : `"${form.index}":${number},${item}`;
+  const type = `response.${form.name}`;
+  // Only the text and what follows it are missing.
+  const before = `event: ${type}.delta\ndata: {"type":"${type}.delta",${place},"delta":`;
+  const logprobs: unknown[] = [];
+  const annotations: Annotation[] = [];
+  let whole = "";
+
+  const sayPart = (step: "added" | "done"): string => {
+    if (form.part === undefined) return "";
+    const part = JSON.stringify(form.write(whole, logprobs, annotations));
+    return say.event(`response.${form.part}.${step}`, `${place},"part":${part}`);
+  };
+  const list = (reported: readonly unknown[]): string =>
+    kind === "text" ? `,"logprobs":${reported.length === 0 ? "[]" : JSON.stringify(reported)}` : "";
+
+  return {
+    kind,
+    number,
+    begin: (): string => sayPart("added"),
+    add({ text, logprobs: reported = [] }: ItemDelta): string {
+      whole += text;
+      for (const entry of reported) logprobs.push(entry);
+      return `${before}${JSON.stringify(text)}${list(reported)},"sequence_number":${say.number()}}\n\n`;
+    },
+    annotate(annotation: Annotation): string {
+      const at = annotations.push(annotation) - 1;
+      const note = `"annotation":${JSON.stringify(writeAnnotation(annotation))},"annotation_index":${at}`;
+      return say.event(`${type}.annotation.added`, `${note},${place}`);
+    },
+    close: (): string =>
+      say.event(`${type}.done`, `${place},"${form.said}":${JSON.stringify(whole)}${list(logprobs)}${last}`) +
+      sayPart("done"),
+  };
+}
+
+/** Of a call; of a search the wire tells nothing until it is complete. */
+function openInput(say: Say, item: Item, place: string): OpenText | undefined {
+  if (item.type !== "tool-call" || item.kind === "search") return undefined;
+  return openText(say, item.kind, 0, place, item.kind === "function" ? `,"name":${JSON.stringify(item.name)}` : "");
 }

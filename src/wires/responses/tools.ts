@@ -1,22 +1,18 @@
-/** Tools and the choice among them, read from a request, written for a server, and as a response object repeats them. */
+/** Tools, read from a request, written for a server, and as a response object repeats them. */
 import type { Tell } from "../../core/adapter.ts";
-import { nameInGroup } from "../../core/offers.ts";
 import type { Settings, Tool } from "../../core/settings.ts";
+import { kindOfChosen } from "../choice.ts";
 import { readCustomTool, readFunction } from "../common.ts";
 import {
   type Fields,
-  invalid,
-  isObject,
-  missing,
+  listAt,
   readBoolean,
-  readChoice,
   readObject,
   readObjects,
   readString,
   requireName,
-  toFields,
+  type Said,
 } from "../fields.ts";
-import { listAt, objectAt, type Said } from "../json.ts";
 
 /** An unknown type is kept for an adapter that knows it. */
 export function readTools(fields: Fields): readonly Tool[] {
@@ -54,81 +50,6 @@ function readTool(tool: Fields): Tool {
 /** The function that a model calls to search for tools where its wire has no such tool. */
 export const searchName = "tool_search";
 
-type Chosen = Pick<Settings, "toolChoice" | "allowedTools">;
-
-/** A tool that the choice names must be among those given. */
-export function readToolChoice(fields: Fields, tools: readonly Tool[]): Chosen {
-  const { tool_choice: value = null } = fields.values;
-  if (value === null) return {};
-  if (typeof value === "string") {
-    const type = readChoice(fields, "tool_choice", ["auto", "none", "required"]) ?? "auto";
-    return { toolChoice: { type } };
-  }
-  const choice = toFields(value, "tool_choice");
-  const type = requireName(choice, "type");
-  switch (type) {
-    case "function":
-    case "custom":
-      return { toolChoice: { type: "tool", name: requireOne(choice, toNames(tools)) } };
-    case "allowed_tools": {
-      const names = toNames(tools);
-      const allowed = new Set<string>();
-      for (const tool of readObjects(choice, "tools") ?? missing("tool_choice.tools"))
-        for (const name of requireAll(tool, names)) allowed.add(name);
-      const mode = readChoice(choice, "mode", ["auto", "required"]) ?? "auto";
-      return { toolChoice: { type: mode }, allowedTools: [...allowed] };
-    }
-    default:
-      return { toolChoice: { type: "other", extra: { dialect: "responses", fields: choice.values } } };
-  }
-}
-
-/**
- * The names of tools by the words that may choose them: a function in a namespace by its own name or by both, a server's
- * tools by their type or by that and its label. Searching all tools for each allowed one could take minutes.
- */
-type Names = Map<string, Set<string>>;
-
-function toNames(tools: readonly Tool[]): Names {
-  const names: Names = new Map();
-  const add = (word: string, name: string): void => {
-    names.set(word, (names.get(word) ?? new Set()).add(name));
-  };
-  for (const tool of tools) {
-    const type = tool.type === "other" ? String(tool.extra.fields["type"]) : `${tool.type} ${tool.name}`;
-    add(type, tool.name ?? type);
-    if (tool.type !== "other") continue;
-    if (tool.name !== undefined) add(tool.name, tool.name);
-    for (const inner of tool.group?.tools ?? []) {
-      const both = nameInGroup(String(tool.group?.name), String(inner.name));
-      add(`${inner.type} ${inner.name}`, both);
-      add(`${inner.type} ${both}`, both);
-    }
-  }
-  return names;
-}
-
-function requireAll(chosen: Fields, names: Names): Iterable<string> {
-  const type = requireName(chosen, "type");
-  if (type === "function" || type === "custom") return [requireOne(chosen, names)];
-  const label = readString(chosen, type === "namespace" ? "name" : "server_label");
-  const word = label === undefined ? type : `${type} ${label}`;
-  return names.get(word) ?? notGiven(word);
-}
-
-/** Without its namespace the one that has none is meant, or the only one with its name. */
-function requireOne(chosen: Fields, names: Names): string {
-  const [name, namespace] = [requireName(chosen, "name"), readString(chosen, "namespace")];
-  const word = namespace === undefined ? name : nameInGroup(namespace, name);
-  const meant = names.get(`${String(chosen.values["type"])} ${word}`) ?? new Set();
-  const [first, second] = meant.has(word) ? [word] : meant;
-  return first !== undefined && second === undefined ? first : notGiven(word);
-}
-
-function notGiven(name: string): never {
-  invalid("tool_choice", `Tool choice '${name}' not found in 'tools' parameter.`);
-}
-
 /** A function has all of its fields. */
 export function echoTools(fields: Fields): readonly object[] {
   return (readObjects(fields, "tools") ?? []).map(({ values }) =>
@@ -157,7 +78,7 @@ function writeTool(tool: Tool, tell: Tell): Said | undefined {
     }
     case "custom": {
       const { type, name, description, format, deferred } = tool;
-      return { type, name, description, format: writeToolFormat(format), defer_loading: deferred };
+      return { type, name, description, format, defer_loading: deferred };
     }
     case "other":
       if (tool.extra.dialect === "responses") return tool.extra.fields;
@@ -168,16 +89,8 @@ function writeTool(tool: Tool, tell: Tell): Said | undefined {
 
 const noParameters = { type: "object", properties: {} };
 
-/** Chat nests a grammar one level deeper than this wire. */
-function writeToolFormat(format: unknown): unknown {
-  if (!isObject(format)) return undefined;
-  const { grammar: _grammar, ...outer } = format;
-  return { ...outer, ...objectAt(format, "grammar") };
-}
-
 function writeChoice({ toolChoice: choice, tools }: Settings): unknown {
   if (choice?.type === "other") return choice.extra.dialect === "responses" ? choice.extra.fields : undefined;
   if (choice?.type !== "tool") return choice?.type;
-  const isCustom = tools.some((tool) => tool.type === "custom" && tool.name === choice.name);
-  return { type: isCustom ? "custom" : "function", name: choice.name };
+  return { type: kindOfChosen(choice.name, tools), name: choice.name };
 }

@@ -1,13 +1,12 @@
-/** Reads a server's answer, whole or as events, into deltas: what pieces have told is remembered, so that of the whole only the rest is told. */
+/** Reads a server's answer, whole or as events, into deltas: of the whole only the rest is told that no piece has told. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Delta } from "../../core/event.ts";
-import type { Content, Item, Part } from "../../core/item.ts";
+import type { Item, Part } from "../../core/item.ts";
 import type { Extra } from "../../core/settings.ts";
 import type { Finish, Usage } from "../../core/turn.ts";
-import { isObject, readExtra } from "../fields.ts";
-import { countAt, listAt, objectAt, parseSaid, type Said, textAt } from "../json.ts";
+import { countAt, isObject, listAt, objectAt, parseSaid, readExtra, type Said, textAt } from "../fields.ts";
 import { errorIn, upstreamError } from "../upstream-error.ts";
-import type { Habits } from "../wire.ts";
+import type { Habits, Reader } from "../wire.ts";
 import { knownOfItem, readItem, readOther } from "./items.ts";
 import { markSource, noSeal } from "./seal.ts";
 
@@ -15,25 +14,37 @@ import { markSource, noSeal } from "./seal.ts";
 export function readReply(text: string, habits: Habits): readonly Delta[] {
   const response = parseSaid(text);
   const deltas: Delta[] = [];
-  createReader(habits).readEvent({ type: endOf(response), response }, deltas);
+  readEvents(habits).accept({ type: endOf(response), response }, deltas);
   return deltas;
 }
 
-/** The texts of an item are known by their kind and their number in it. */
+export function createReader(habits: Habits): Reader {
+  const events = readEvents(habits);
+  return {
+    read(data, deltas) {
+      if (!events.isFinished() && data !== "[DONE]") events.accept(parseSaid(data), deltas);
+    },
+    get isFinished() {
+      return events.isFinished();
+    },
+  };
+}
+
 type TextKind = "text" | "refusal" | "thought" | "section" | "arguments";
 
 interface Heard {
-  readonly texts: Map<string, string>;
+  /** By their number in it. */
+  readonly texts: Partial<Record<TextKind, string[]>>;
   /** What the dialect adds to a message, such as its phase. */
   extra?: Extra | undefined;
   isCall?: boolean;
   isEnded?: boolean;
 }
 
-export function createReader({ source }: Habits) {
+function readEvents({ source }: Habits) {
   /** By their index in the output. */
   const items: Heard[] = [];
-  const itemAt = (index: number): Heard => (items[index] ??= { texts: new Map() });
+  const itemAt = (index: number): Heard => (items[index] ??= { texts: {} });
   let told: Delta[] = [];
   let isFinished = false;
 
@@ -41,14 +52,14 @@ export function createReader({ source }: Habits) {
     const item = itemAt(index);
     // A call that has no name yet is told at its end.
     if (text === "" || (kind === "arguments" && item.isCall !== true)) return;
-    const key = `${kind} ${part}`;
-    item.texts.set(key, (item.texts.get(key) ?? "") + text);
+    const texts = (item.texts[kind] ??= []);
+    texts[part] = (texts[part] ?? "") + text;
     told.push(toDelta(index, kind, part, text, item.extra, logprobs));
   }
 
   /** What the whole has beyond that part of it which was told; nothing if it is another text. */
   function addRest(index: number, kind: TextKind, part: number, whole: string, logprobs?: readonly unknown[]): void {
-    const before = itemAt(index).texts.get(`${kind} ${part}`) ?? "";
+    const before = itemAt(index).texts[kind]?.[part] ?? "";
     if (whole.startsWith(before)) add(index, kind, part, whole.slice(before.length), logprobs);
   }
 
@@ -72,11 +83,14 @@ export function createReader({ source }: Habits) {
     heard.isEnded = true;
     const item = readWhole(values);
     switch (item.type) {
-      case "message":
-        heard.extra = item.extra;
-        for (const [at, part] of toParts(item.content).entries()) endPart(index, at, part);
-        if (values["status"] !== "incomplete") told.push({ type: "message-end", extra: item.extra });
+      case "message": {
+        const { content, extra } = item;
+        heard.extra = extra;
+        if (typeof content === "string") addRest(index, "text", 0, content);
+        else for (const [at, part] of content.entries()) endPart(index, at, part);
+        if (values["status"] !== "incomplete") told.push({ type: "message-end", extra });
         return;
+      }
       case "reasoning":
         addRest(index, "thought", 0, item.text);
         for (const [at, section] of item.summary.entries()) addRest(index, "section", at, section);
@@ -104,13 +118,14 @@ export function createReader({ source }: Habits) {
     const isNews = items.length === 0;
     for (const [index, item] of (listAt(response, "output") ?? []).entries())
       if (isObject(item) && (isNews || items[index] !== undefined)) end(index, item);
-    readNotes(response, told);
+    tellNotes(response, told);
     const reason = items.some(({ isCall }) => isCall === true) ? "tool-calls" : "stop";
     told.push({ type: "finish", reason: shortage ?? reason });
     isFinished = true;
   }
 
-  function accept(event: Said): void {
+  function accept(event: Said, deltas: Delta[]): void {
+    told = deltas;
     const index = countAt(event, "output_index");
     const piece = pieces.get(event["type"]);
     if (piece !== undefined) {
@@ -145,20 +160,7 @@ export function createReader({ source }: Habits) {
     }
   }
 
-  function read(event: Said, deltas: Delta[]): void {
-    told = deltas;
-    accept(event);
-  }
-
-  return {
-    readEvent: read,
-    read(data: string, deltas: Delta[]): void {
-      if (!isFinished && data !== "[DONE]") read(parseSaid(data), deltas);
-    },
-    get isFinished() {
-      return isFinished;
-    },
-  };
+  return { accept, isFinished: () => isFinished };
 }
 
 function toDelta(
@@ -199,19 +201,13 @@ const pieces = new Map<unknown, readonly [kind: TextKind, place: string]>([
 
 const callTypes = new Set<unknown>(["function_call", "custom_tool_call"]);
 
-/** As a caller's. Some servers write a call's arguments as an object. */
+/** As a caller's. */
 function readWhole(item: Said): Item {
-  const { arguments: written } = item;
-  const isOpen = callTypes.has(item["type"]) && isObject(written);
   try {
-    return readItem({ values: isOpen ? { ...item, arguments: JSON.stringify(written) } : item, key: "" }, noSeal);
+    return readItem({ values: item, key: "" }, noSeal);
   } catch (cause) {
     throw new GatewayError("adapter_protocol", `The upstream sent an item that is none: ${String(cause)}`, { cause });
   }
-}
-
-function toParts(content: Content): readonly Part[] {
-  return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
 /** The event that would have brought this response. */
@@ -226,7 +222,7 @@ function endOf(response: Said): string {
 const unfinished = new Set<unknown>(["queued", "in_progress", "cancelled"]);
 
 /** Nearly all fields of a response repeat its request. */
-function readNotes(response: Said, deltas: Delta[]): void {
+function tellNotes(response: Said, deltas: Delta[]): void {
   const serviceTier = textAt(response, "service_tier");
   const moderation = objectAt(response, "moderation");
   const extra = moderation && ({ dialect: "responses", fields: { moderation } } as const);

@@ -1,0 +1,103 @@
+/** Reads which tools a caller wants called. Chat completions have what belongs to a type below it, responses beside it. */
+import { nameInGroup } from "../core/offers.ts";
+import type { Dialect, Settings, Tool } from "../core/settings.ts";
+import {
+  type Fields,
+  invalid,
+  isObject,
+  missing,
+  pathOf,
+  readChoice,
+  readObject,
+  readObjects,
+  readString,
+  requireName,
+  requireObject,
+  toFields,
+} from "./fields.ts";
+
+type Chosen = Pick<Settings, "toolChoice" | "allowedTools">;
+
+/** A tool that the choice names must be among those given. */
+export function readToolChoice(fields: Fields, tools: readonly Tool[], dialect: Dialect): Chosen {
+  const { tool_choice: value = null } = fields.values;
+  if (value === null) return {};
+  if (!isObject(value)) {
+    const type = readChoice(fields, "tool_choice", ["auto", "none", "required"]) ?? "auto";
+    if (type === "required" && tools.length === 0)
+      invalid("tool_choice", "'tool_choice' is 'required', but 'tools' has none to call.");
+    return { toolChoice: { type } };
+  }
+  const choice = toFields(value, "tool_choice");
+  const type = requireName(choice, "type");
+  const isNested = dialect === "chat";
+  switch (type) {
+    case "function":
+    case "custom": {
+      const named = isNested ? requireObject(choice, type) : choice;
+      return { toolChoice: { type: "tool", name: requireOne(type, named, toNames(tools)) } };
+    }
+    case "allowed_tools": {
+      const given = isNested ? requireObject(choice, type) : choice;
+      const mode = readChoice(given, "mode", ["auto", "required"]) ?? "auto";
+      const names = toNames(tools);
+      const allowed = new Set<string>();
+      for (const tool of readObjects(given, "tools") ?? missing(pathOf(given, "tools")))
+        for (const name of requireAll(tool, names)) allowed.add(name);
+      return { toolChoice: { type: mode }, allowedTools: [...allowed] };
+    }
+    default:
+      return { toolChoice: { type: "other", extra: { dialect, fields: choice.values } } };
+  }
+}
+
+/**
+ * The names of tools by the words that may choose them: a function in a namespace by its own name or by both, a server's
+ * tools by their type or by that and its label. Searching all tools for each allowed one could take minutes.
+ */
+type Names = Map<string, Set<string>>;
+
+function toNames(tools: readonly Tool[]): Names {
+  const names: Names = new Map();
+  const add = (word: string, name: string): void => {
+    names.set(word, (names.get(word) ?? new Set()).add(name));
+  };
+  for (const tool of tools) {
+    const type = tool.type === "other" ? String(tool.extra.fields["type"]) : `${tool.type} ${tool.name}`;
+    add(type, tool.name ?? type);
+    if (tool.type !== "other") continue;
+    if (tool.name !== undefined) add(tool.name, tool.name);
+    for (const inner of tool.group?.tools ?? []) {
+      const both = nameInGroup(String(tool.group?.name), String(inner.name));
+      add(`${inner.type} ${inner.name}`, both);
+      add(`${inner.type} ${both}`, both);
+    }
+  }
+  return names;
+}
+
+function requireAll(chosen: Fields, names: Names): Iterable<string> {
+  const type = requireName(chosen, "type");
+  if (type === "function" || type === "custom") return [requireOne(type, readObject(chosen, type) ?? chosen, names)];
+  const label = readString(chosen, type === "namespace" ? "name" : "server_label");
+  const word = label === undefined ? type : `${type} ${label}`;
+  return names.get(word) ?? notGiven(word);
+}
+
+/** Without its namespace the one that has none is meant, or the only one with its name. */
+function requireOne(type: string, chosen: Fields, names: Names): string {
+  const [name, namespace] = [requireName(chosen, "name"), readString(chosen, "namespace")];
+  const word = namespace === undefined ? name : nameInGroup(namespace, name);
+  const meant = names.get(`${type} ${word}`) ?? new Set();
+  const [first, second] = meant.has(word) ? [word] : meant;
+  return first !== undefined && second === undefined ? first : notGiven(word);
+}
+
+function notGiven(name: string): never {
+  invalid("tool_choice", `Tool choice '${name}' not found in 'tools' parameter.`);
+}
+
+/** The kind of the tool that a choice names, as it is offered. */
+export function kindOfChosen(name: string, tools: readonly Tool[]): "custom" | "function" {
+  return tools.some((tool) => tool.type === "custom" && tool.name === name) ? "custom" : "function";
+}
