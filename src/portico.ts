@@ -45,8 +45,8 @@ const pruneEveryMs = 3_600_000;
 const sweepEveryMs = 60_000;
 
 export async function startPortico(first: Config, surroundings: Surroundings = {}): Promise<Portico> {
-  const { adapters: given = {}, now: clock = () => new Date() } = surroundings;
-  const now = (): number => clock().getTime();
+  const { adapters: given = {}, now: clock } = surroundings;
+  const now = clock === undefined ? Date.now : () => clock().getTime();
   const closers: (() => Promise<void> | void)[] = [];
   let config = first;
   try {
@@ -91,7 +91,9 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
       endedAlone: observer.ended,
     });
     closers.push(() => gateway.close());
-    const timers = [setInterval(gateway.sweep, sweepEveryMs), setInterval(prune, pruneEveryMs)];
+    const pruneByItself = (): void =>
+      void prune().catch((err: unknown) => log.error({ err }, "What is no longer kept could not be deleted."));
+    const timers = [setInterval(gateway.sweep, sweepEveryMs), setInterval(pruneByItself, pruneEveryMs)];
     for (const timer of timers) timer.unref();
     closers.push(() => {
       for (const timer of timers) clearInterval(timer);

@@ -1,6 +1,6 @@
 /** Checks what code of others says, reports and throws, so that the core can rely on its form. */
 import { inspect } from "node:util";
-import { type ErrorCode, GatewayError } from "../core/errors.ts";
+import { type ErrorCode, GatewayError, isErrorCode } from "../core/errors.ts";
 import type { Delta } from "../core/event.ts";
 import { isObject } from "../wires/fields.ts";
 
@@ -35,16 +35,8 @@ const oneOf = (...values: readonly unknown[]): Read => when((value) => values.in
 const text = when((value) => typeof value === "string");
 const name = when((value) => typeof value === "string" && value !== "");
 const integer = when(Number.isInteger);
-export const count = when((value) => Number.isSafeInteger(value) && Number(value) >= 0);
-
-/** Whether JSON, in which it is stored and sent, can hold it: no cycle, no BigInt. */
-const writable = when((value) => {
-  try {
-    return typeof value === "object" && value !== null && typeof JSON.stringify(value) === "string";
-  } catch {
-    return false;
-  }
-});
+const count = when((value) => Number.isSafeInteger(value) && Number(value) >= 0);
+const object = when((value) => typeof value === "object");
 
 /** Read by their names: the object may be a library's, which inherits them. A `?` marks what may be absent. */
 function shaped(reads: Reads): Read {
@@ -64,7 +56,7 @@ function shaped(reads: Reads): Read {
 }
 
 const orNone: Read = (value) => count(value ?? 0);
-const extra = shaped({ dialect: oneOf("chat", "responses"), fields: writable });
+const extra = shaped({ dialect: oneOf("chat", "responses"), fields: object });
 const usage = shaped({
   inputTokens: count,
   outputTokens: count,
@@ -77,10 +69,10 @@ const exchange = shaped({ side: oneOf("model", "tools"), id: text });
 
 /** What the core relies on in each. */
 const fields: Readonly<Record<Delta["type"], Reads>> = {
-  text: { text, "logprobs?": writable, "extra?": extra },
+  text: { text, "logprobs?": object, "extra?": extra },
   refusal: { text, "extra?": extra },
   reasoning: { text, "summary?": count },
-  annotation: { annotation: shaped({ type: text, fields: writable }) },
+  annotation: { annotation: shaped({ type: text, fields: object }) },
   "message-end": { "extra?": extra },
   "reasoning-seal": { encrypted: text },
   "reasoning-extra": { extra },
@@ -99,26 +91,16 @@ const deltas = new Map<unknown, Read>(
 );
 
 /** The codes that a program or a module may report; only the gateway itself reports others. */
-export const reportableCodes = [
-  "adapter_error",
-  "adapter_refused",
-  "adapter_protocol",
-  "adapter_bad_request",
-  "adapter_not_found",
-  "adapter_rate_limit",
-  "adapter_timeout",
-  "overloaded",
-  "unsupported_parameter",
-  "context_length_exceeded",
-] as const satisfies readonly ErrorCode[];
+export function isReportable(code: unknown): code is ErrorCode {
+  return isErrorCode(code) && /^(adapter_.*|overloaded|unsupported_parameter|context_length_exceeded)$/.test(code);
+}
 
 /** An error with one of these codes is meant for the caller. Anything else may say anything: the log has it. */
 export function toFailure(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
-  const { code: found, message, retryAfterSeconds } = Object(thrown) as Readonly<Record<string, unknown>>;
-  const code = reportableCodes.find((known) => known === found);
+  const { code, message, retryAfterSeconds } = Object(thrown) as Readonly<Record<string, unknown>>;
   const cause = thrown instanceof Error ? thrown : new Error(`It threw ${inspect(thrown).slice(0, 200)}`);
-  if (code !== undefined) return toReported(code, String(message), retryAfterSeconds, cause);
+  if (isReportable(code)) return toReported(code, String(message), retryAfterSeconds, cause);
   const words = "The adapter's own code failed. The gateway's log has the cause, under this answer's x-request-id.";
   return new GatewayError("adapter_error", words, { cause });
 }

@@ -1,7 +1,5 @@
 /** `portico check`, `schema` and `doctor`: what the config file says, what it may say, and what it does not work with. */
-import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { createServer } from "node:net";
 import { type Config, hasListener } from "../config/config.ts";
 import type { Form } from "../config/form.ts";
 import { toFileForm } from "../config/keys.ts";
@@ -10,10 +8,9 @@ import type { Lane } from "../core/route/lane.ts";
 import { openLanes } from "../lanes.ts";
 import { openCold } from "../store/sqlite.ts";
 import type { Command } from "./command.ts";
-import { findGateway } from "./gateway.ts";
+import { findGateway, toAddress } from "./gateway.ts";
 import { complain, messageOf, print, toLine } from "./output.ts";
 import { configOption, listProblems, readSettings, type Settings } from "./settings.ts";
-import { explainFailure } from "./start.ts";
 
 export const check: Command = {
   summary: "Validate the configuration, and print it with secrets masked.",
@@ -22,7 +19,7 @@ export const check: Command = {
   notes: [
     "Prints the effective configuration as JSON on standard output, warnings and problems on standard error.",
     "A value from a reference is shown as written: ${NAME}, or the name of its file.",
-    "Makes every adapter on trial: a missing program, file or package is a problem too.",
+    "Makes every adapter on trial: a missing file or package is a problem too.",
     "Exits with 0 if the gateway would start with it, else with 1.",
   ],
   async run({ options }) {
@@ -56,7 +53,7 @@ export const doctor: Command = {
   usage: "doctor [--config FILE]",
   options: configOption,
   notes: [
-    "Checks the configuration, the store, the port, and each adapter's server.",
+    "Checks the configuration, the store, whether a gateway runs, and each adapter's server.",
     "Changes nothing, and spends no turn: a server is asked for its list of models, with the adapter's own key.",
     "Exits with 1 if there is a problem, else with 0.",
   ],
@@ -79,7 +76,7 @@ async function examine(options: Readonly<Record<string, string | undefined>>): P
     ["ok", "configuration", config.file ?? "no file, so both endpoints are on"],
     ...warnings.map(({ path, message }): Finding => ["warning", path, message]),
     await judge("store", () => judgeStore(config.storeFile)),
-    await judge("port", () => judgePort(config)),
+    await judge("gateway", () => judgeGateway(config)),
     ["ok", "default adapter", `${config.defaultAdapter}: ${reason}`],
     // In parallel: only the slowest one counts.
     ...(await Promise.all(lanes.map((lane) => judge(`adapter ${lane.name}`, () => judgeAdapter(lane))))),
@@ -108,22 +105,11 @@ async function judgeStore(file: string): Promise<string> {
   return file;
 }
 
-/** Listens for a moment, the only way to find out; a port that our own gateway has is well. */
-async function judgePort(config: Config): Promise<string> {
+async function judgeGateway(config: Config): Promise<string> {
   const { http } = config;
   if (!hasListener(http)) return "no endpoint is on, so nothing listens";
   const found = await findGateway(config);
-  if (found !== undefined) return `a gateway answers at ${found}`;
-  if (http.bind.startsWith("unix:")) return `nobody answers at ${http.bind}`;
-  const server = createServer();
-  try {
-    await once(server.listen({ host: http.bind, port: http.port }), "listening");
-    return `${http.port} of ${http.bind} is free`;
-  } catch (thrown) {
-    throw new Error(explainFailure(thrown, http), { cause: thrown });
-  } finally {
-    server.close();
-  }
+  return found === undefined ? `no gateway answers at ${toAddress(http)}` : `a gateway answers at ${found}`;
 }
 
 /** To list models takes what a turn takes (name, connection, proxy, key), and costs nothing. */

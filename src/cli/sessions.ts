@@ -10,7 +10,7 @@ import type { SessionRecord, SessionSummary, TurnRecord } from "../core/store.ts
 import { createKeys } from "../ids.ts";
 import { type ColdStore, openCold } from "../store/sqlite.ts";
 import { type Arguments, type Command, CommandError, type Group, UsageError } from "./command.ts";
-import { complain, print, toLine, toPlain } from "./output.ts";
+import { print, toLine, toPlain } from "./output.ts";
 import { configOption, readSettings } from "./settings.ts";
 
 /** How sessions are found without their ids. */
@@ -31,10 +31,9 @@ const list: Command = {
   notes: [`At most ${maxListed} of them.`],
   async run(given) {
     const wanted = { owner: given.options["owner"], hint: readHint(given), limit: maxListed };
-    const { entries = [] } = (await withStore(given, "look", (store) => store.listSessions(wanted))) ?? {};
+    const { entries } = await withStore(given, (store) => store.listSessions(wanted));
     if (given.options["json"] !== undefined) print(JSON.stringify(entries, undefined, 2));
-    else if (entries.length === 0) complain("There is none.");
-    else print(toTable(entries));
+    else for (const entry of entries) print(describeEntry(entry));
     return 0;
   },
 };
@@ -46,9 +45,9 @@ const show: Command = {
   maxPositionals: 1,
   notes: [idNote],
   async run(given) {
-    checkNamed(given);
-    await withStore(given, "use", async (store) => {
-      for (const id of await findIds(store, given)) {
+    const find = toFinder(given);
+    await withStore(given, async (store) => {
+      for (const id of await find(store)) {
         const session = await store.readSession(id);
         const turns = await Array.fromAsync(store.readTurns(session));
         const isJson = given.options["json"] !== undefined;
@@ -71,8 +70,9 @@ const exportSessions: Command = {
   async run(given) {
     const { out } = given.options;
     const isAll = given.positionals.length === 0 && readHint(given) === undefined;
-    await withStore(given, "use", async (store) => {
-      const archive = Readable.from(store.exportLines(isAll ? undefined : await findIds(store, given)));
+    const find = isAll ? undefined : toFinder(given);
+    await withStore(given, async (store) => {
+      const archive = Readable.from(store.exportLines(await find?.(store)));
       if (out === undefined) await pipeline(archive, process.stdout, { end: false });
       else await writeNew(resolve(out), archive);
     });
@@ -89,9 +89,8 @@ const importSessions: Command = {
   async run(given) {
     const [name = "-"] = given.positionals;
     if (name !== "-" && !existsSync(name)) throw new CommandError(`There is no ${resolve(name)}.`);
-    await withStore(given, "make", async (store) => {
-      tell("Imported", await store.importLines(name === "-" ? process.stdin : createReadStream(name)));
-    });
+    const take = (store: ColdStore) => store.importLines(name === "-" ? process.stdin : createReadStream(name));
+    tell("Imported", await withStore(given, take, true));
     return 0;
   },
 };
@@ -103,11 +102,11 @@ const remove: Command = {
   maxPositionals: Number.POSITIVE_INFINITY,
   notes: [idNote, "With a turn outside of sessions, all behind it goes. Only an archive brings back what is deleted."],
   async run(given) {
-    checkNamed(given);
-    await withStore(given, "use", async (store) => {
+    const find = toFinder(given);
+    await withStore(given, async (store) => {
       const now = Date.now();
       const moment = createKeys(() => now)();
-      for (const id of await findIds(store, given)) {
+      for (const id of await find(store)) {
         const { turns } = await store.erase(id, moment, now);
         print(`Deleted ${id}, with ${count(turns, "turn")}.`);
       }
@@ -122,7 +121,7 @@ const prune: Command = {
   options: configOption,
   notes: ["A running gateway does so by itself, by its own configuration."],
   async run(given) {
-    await withStore(given, "use", async (store, { ttlMs, ...rules }) => {
+    await withStore(given, async (store, { ttlMs, ...rules }) => {
       const now = Date.now();
       tell("Deleted", await store.prune({ ...rules, idleBefore: ttlMs === undefined ? undefined : now - ttlMs }, now));
     });
@@ -139,47 +138,40 @@ function tell(done: string, { sessions, turns }: { readonly sessions: number; re
   print(`${done} ${count(sessions, "session")} and ${count(turns, "turn")}.`);
 }
 
-/** Only an import makes a store: where there is none, who looks sees nothing, and the others fail. */
+/** Only an import makes a store. */
 async function withStore<Result>(
   { options }: Arguments,
-  purpose: "look" | "use" | "make",
   use: (store: ColdStore, config: SessionsConfig) => Promise<Result>,
-): Promise<Result | undefined> {
+  makes = false,
+): Promise<Result> {
   const { config } = await readSettings(options);
-  if (purpose !== "make" && !existsSync(config.storeFile)) {
-    if (purpose === "look") return undefined;
-    throw new CommandError(`There is no store ${config.storeFile} yet.`);
-  }
+  if (!makes && !existsSync(config.storeFile)) throw new CommandError(`There is no store ${config.storeFile} yet.`);
   const store = openCold(config.storeFile);
-  try {
-    return await use(store, config.sessions);
-  } finally {
-    store.close();
-  }
+  return use(store, config.sessions).finally(() => store.close());
 }
 
 /** The hint as it is stored, from `--user ann` or `--hint header:X-Session-Id=garden`. */
-function readHint({ options: { user, hint } }: Arguments): string | undefined {
-  if (user !== undefined && hint !== undefined) throw new UsageError("--user and --hint cannot be used together.");
+function readHint({ options: { user, hint }, positionals: [id] }: Arguments): string | undefined {
+  const given = [id, user, hint].filter((each) => each !== undefined);
+  if (given.length > 1) throw new UsageError("Only one of ID, --user and --hint can be used.");
   if (user !== undefined) return `user:${user}`;
-  const [, name, value] = /^(user|header:[^=\s]+)=(.+)$/s.exec(hint ?? "") ?? [];
-  if (name !== undefined) return `${name.toLowerCase()}:${value}`;
   if (hint === undefined) return undefined;
+  const [, name, value] = /^(user|header:[^=\s]+)=(.+)$/s.exec(hint) ?? [];
+  if (name !== undefined) return `${name.toLowerCase()}:${value}`;
   throw new UsageError("The option '--hint' needs a hint such as header:X-Session-Id=garden.");
 }
 
-function checkNamed(given: Arguments): void {
-  const isNamed = given.positionals.length > 0;
-  if (isNamed === (readHint(given) === undefined)) return;
-  throw new UsageError(isNamed ? "An ID and a hint cannot be used together." : "An ID, --user or --hint is missing.");
-}
-
-async function findIds(store: ColdStore, given: Arguments): Promise<readonly string[]> {
+/** Finds what is named by its id or a hint. */
+function toFinder(given: Arguments): (store: ColdStore) => Promise<readonly string[]> {
   const hint = readHint(given);
-  if (hint === undefined) return given.positionals;
-  const { entries } = await store.listSessions({ hint, owner: given.options["owner"], limit: maxListed });
-  if (entries.length === 0) throw new CommandError("There is no session under this hint.");
-  return entries.map(({ id }) => id);
+  const { positionals: ids, options } = given;
+  if (hint === undefined && ids.length === 0) throw new UsageError("An ID, --user or --hint is missing.");
+  return async (store) => {
+    if (hint === undefined) return ids;
+    const { entries } = await store.listSessions({ hint, owner: options["owner"], limit: maxListed });
+    if (entries.length === 0) throw new CommandError("There is no session under this hint.");
+    return entries.map(({ id }) => id);
+  };
 }
 
 /** For its owner alone; what was cut short is removed. */
@@ -199,14 +191,9 @@ function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-function toTable(sessions: readonly SessionSummary[]): string {
-  const rows = sessions.map(({ id, owner, turns, createdAt, updatedAt, beginning = "" }) => {
-    return [id, toLine(owner), String(turns), toTime(createdAt), toTime(updatedAt), toLine(beginning)];
-  });
-  const lines = [["ID", "OWNER", "TURNS", "CREATED", "LAST ACTIVITY", "FIRST WORDS"], ...rows];
-  const widthOf = (column: number): number => Math.max(...lines.map((line) => line[column]?.length ?? 0));
-  const padded = lines.map((line) => line.map((cell, column) => cell.padEnd(widthOf(column))).join("  "));
-  return padded.map((line) => line.trimEnd()).join("\n");
+/** In the order: id, owner, turns, when it was made and used last, its first words. */
+function describeEntry({ id, owner, turns, createdAt, updatedAt, beginning = "" }: SessionSummary): string {
+  return toLine([id, owner, count(turns, "turn"), toTime(createdAt), toTime(updatedAt), beginning].join("  "));
 }
 
 /** Turn by turn; where a branch leaves another turn than the one above, that is said. */
@@ -218,10 +205,8 @@ function describeSession(session: SessionRecord, turns: readonly TurnRecord[]): 
     ...Object.entries(metadata).map(([key, value]) => toLine(`${key}: ${value}`)),
   ];
   for (const [index, turn] of turns.entries()) {
-    const above = turns[index - 1];
-    if (above !== undefined && turn.parent !== above.key) {
-      lines.push("", turn.parent === undefined ? "== A thread" : `== A branch, behind ${turn.parent}`);
-    }
+    const above = turns[index - 1]?.key;
+    if (turn.parent !== above) lines.push("", `== Behind ${turn.parent ?? "nothing"}`);
     const status = turn.told.status === "completed" ? "" : `, ${turn.told.status}`;
     const mark = turn.key === tip ? ", the session continues here" : "";
     lines.push("", `-- ${turn.key} (${toTime(turn.createdAt)}, ${toLine(turn.model)}${status}${mark})`);
@@ -239,18 +224,7 @@ function toTime(at: number): string {
 }
 
 function describeItem(item: Item): readonly [speaker: string, text: string] {
-  switch (item.type) {
-    case "message":
-      return [item.role, describeContent(item.content)];
-    case "reasoning":
-      return ["reasoning", [...item.summary, item.text].filter((text) => text !== "").join("\n") || "[sealed]"];
-    case "tool-call":
-      return ["tool call", `${item.name} ${item.arguments}`];
-    case "tool-output":
-      return ["tool output", describeContent(item.output)];
-    default:
-      return [item.type, JSON.stringify(item)];
-  }
+  return item.type === "message" ? [item.role, describeContent(item.content)] : [item.type, JSON.stringify(item)];
 }
 
 function describeContent(content: Content): string {

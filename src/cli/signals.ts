@@ -1,14 +1,8 @@
 /** What the operator wants of a running gateway, by signals: to stop, or to reload its configuration. */
 import { isatty } from "node:tty";
 
-export interface OperatorSignals {
-  /** What is wanted next; stopping takes precedence, and stays. */
-  next(): Promise<"stop" | "reload">;
-  readonly isStopping: boolean;
-}
-
-/** A second signal to stop, after a moment, ends the process at once. */
-export function listenForSignals(): OperatorSignals {
+/** What is wanted next; stopping takes precedence. A second signal to stop, after a moment, ends the process at once. */
+export function listenForSignals(): { next(): Promise<"stop" | "reload"> } {
   // Asked now: a closed window could not tell.
   const isAtTerminal = isatty(0);
   let stopAskedAt: number | undefined;
@@ -34,9 +28,6 @@ export function listenForSignals(): OperatorSignals {
       if (stopAskedAt !== undefined) return "stop";
       wantsReload = false;
       return "reload";
-    },
-    get isStopping() {
-      return stopAskedAt !== undefined;
     },
   };
 }

@@ -1,6 +1,5 @@
 /** `portico start`: runs the gateway until it is told to stop, and reloads its configuration when told to. */
-import { dirname } from "node:path";
-import { findFixed, type HttpConfig } from "../config/config.ts";
+import type { HttpConfig } from "../config/config.ts";
 import { codeOf, ConfigError } from "../config/problem.ts";
 import { keepTokens } from "../config/token.ts";
 import type { Portico } from "../portico.ts";
@@ -20,7 +19,7 @@ export const start: Command = {
   notes: [
     "Without a config file, both endpoints and the console are on at 127.0.0.1:8600, and the first run makes a token for clients and one for the operator.",
     "SIGINT and SIGTERM let running turns finish; a second signal after a moment stops at once.",
-    "SIGHUP reloads the configuration: new requests see all of it or, if anything is wrong, none. What needs a restart, such as another port, waits until running turns have finished. At a terminal SIGHUP stops the gateway: its window was closed.",
+    "SIGHUP reloads the configuration: new requests see all of it or, if anything is wrong or needs a restart, none. At a terminal SIGHUP stops the gateway: its window was closed.",
   ],
   async run({ options }) {
     let gateway = await open(await readSettings(options));
@@ -31,20 +30,8 @@ export const start: Command = {
       gateway.running.log.error({ err }, "Something failed that nobody was waiting for. The gateway continues.");
     });
     print(describeStart(gateway.running.address, gateway.settings));
-    while ((await signals.next()) === "reload") {
-      const changed = await readAgain(gateway, options);
-      if (changed === undefined || signals.isStopping) continue;
-      const fixed = findFixed(gateway.settings.config, changed.config);
-      if (fixed.length === 0) {
-        gateway = await change(gateway, changed);
-        continue;
-      }
-      const code = await drain(gateway, `Reloading: ${fixed.join(", ")} changed, which needs a restart;`);
-      if (signals.isStopping) return code;
-      gateway = await reopen(gateway, changed);
-      print(describeStart(gateway.running.address, gateway.settings));
-    }
-    return drain(gateway, "Draining:");
+    while ((await signals.next()) === "reload") gateway = await reload(gateway, options);
+    return drain(gateway);
   },
 };
 
@@ -66,52 +53,29 @@ async function open(settings: Settings): Promise<OpenGateway> {
   return { running, settings };
 }
 
-/** The current settings; undefined, with the reasons told, if the gateway could not run with them. */
-async function readAgain(gateway: OpenGateway, options: SettingsOptions): Promise<Settings | undefined> {
+/** The same gateway with the current settings or, if it cannot have them, with the old ones. */
+async function reload(gateway: OpenGateway, options: SettingsOptions): Promise<OpenGateway> {
+  const { running, settings: old } = gateway;
   try {
     // A file that is missing for a moment is no request to run without one, with other terms and tokens.
-    return await readSettings({ ...options, config: gateway.settings.config.file });
-  } catch (thrown) {
-    refuse(gateway, thrown);
-    return undefined;
-  }
-}
-
-/** The same gateway with other settings or, if it cannot have them, with the old ones. */
-async function change(gateway: OpenGateway, settings: Settings): Promise<OpenGateway> {
-  try {
+    const settings = await readSettings({ ...options, config: old.config.file });
     if (settings.generated !== undefined) keepTokens(settings.generated);
-    await gateway.running.reload(settings.config);
+    await running.reload(settings.config);
+    const done = "Reloaded: new requests see the new configuration, running turns finish under the old.";
+    print(`${done}\n${describeStart(running.address, settings)}`);
+    return { running, settings };
   } catch (thrown) {
-    refuse(gateway, thrown);
+    const why = thrown instanceof ConfigError ? describeProblems(thrown) : messageOf(thrown);
+    print(`${why}\nThe gateway continues with its old configuration.`);
+    // The readers of the log parse every line.
+    running.log.error({}, `The gateway continues with its old configuration. ${why}`);
     return gateway;
   }
-  const done = "Reloaded: new requests see the new configuration, running turns finish under the old.";
-  print(`${done}\n${describeStart(gateway.running.address, settings)}`);
-  return { ...gateway, settings };
 }
 
-/** A new gateway with other settings or, if there can be none, with the old ones: what opened once likely opens again. */
-async function reopen({ settings: old }: OpenGateway, settings: Settings): Promise<OpenGateway> {
-  try {
-    return await open(settings);
-  } catch (thrown) {
-    const reopened = await open(old);
-    refuse(reopened, thrown);
-    return reopened;
-  }
-}
-
-/** Says why a gateway does not change: to the operator and, since its readers parse every line, in the log. */
-function refuse({ running }: OpenGateway, thrown: unknown): void {
-  const why = thrown instanceof ConfigError ? describeProblems(thrown) : messageOf(thrown);
-  print(`${why}\nThe gateway continues with its old configuration.`);
-  running.log.error({}, `The gateway continues with its old configuration. ${why}`);
-}
-
-async function drain({ running, settings }: OpenGateway, why: string): Promise<number> {
+async function drain({ running, settings }: OpenGateway): Promise<number> {
   const seconds = Math.ceil(settings.config.http.limits.drainTimeoutMs / 1000);
-  print(`${why} running turns have ${seconds} s to finish. Another signal after a moment stops at once.`);
+  print(`Draining: running turns have ${seconds} s to finish. Another signal after a moment stops at once.`);
   try {
     await running.close();
     return 0;
@@ -122,14 +86,11 @@ async function drain({ running, settings }: OpenGateway, why: string): Promise<n
 }
 
 /** In one sentence. */
-export function explainFailure(thrown: unknown, { bind, port }: HttpConfig): string {
+function explainFailure(thrown: unknown, { bind, port }: HttpConfig): string {
   const isListening = thrown instanceof Error && "syscall" in thrown && thrown.syscall === "listen";
   if (!isListening) return `Portico could not start: ${messageOf(thrown)}`;
-  const code = codeOf(thrown);
-  const isPort = !bind.startsWith("unix:") && (code === "EADDRINUSE" || code === "EACCES");
-  return isPort
-    ? `gateway.http.port: port ${port} of ${bind} cannot be had (${code}); stop who has it, or choose another (--port).`
-    : `gateway.http.bind: cannot listen on ${bind} (${code}); choose another address, or remove what is there (--bind).`;
+  const remedy = "stop who has it, or choose another (--bind, --port)";
+  return `gateway.http.bind, gateway.http.port: cannot listen on ${bind}, port ${port} (${codeOf(thrown)}); ${remedy}.`;
 }
 
 /** What is said when the gateway runs: where it listens, what it uses, and how to try it. */
@@ -137,20 +98,18 @@ function describeStart(address: string | undefined, settings: Settings): string 
   const { config, warnings, reason, generated } = settings;
   const { endpoints } = config.http;
   const on = [endpoints.chat && chatPath, endpoints.responses && "/v1/responses"].filter((path) => path !== false);
-  const others = Object.keys(config.adapters).filter((name) => name !== config.defaultAdapter);
   const lines = [
     ["endpoints", on.join(", ") || "none (see gateway.http.endpoints), so nothing listens"],
     ...describeConsole(address, settings),
-    ["adapter", `${config.defaultAdapter}: ${reason}${others.length === 0 ? "" : `; others: ${others.join(", ")}`}`],
-    ["data", config.dataDir],
-    ...(dirname(config.storeFile) === config.dataDir ? [] : [["store", config.storeFile]]),
+    ["adapter", `${config.defaultAdapter}: ${reason}`],
+    ["store", config.storeFile],
     ...warnings.map(({ path, message }) => ["warning", `${path}: ${message}`]),
     ...(generated === undefined ? [] : [["token", `in ${generated.client.file}`]]),
     // Whoever waits for the start waits for this line.
     ["config", config.file ?? `no file, so all is on (\`${nameOf("init")}\` writes one)`],
   ].map(([name = "", text]) => `  ${name.padEnd(9)}  ${text}`);
   const listens = address === undefined ? "is running" : `listens on ${address}`;
-  const trial = generated?.client.isNew && address !== undefined ? describeTrial(address, settings) : [];
+  const trial = generated?.client.isNew && address?.startsWith("http") ? describeTrial(address, settings) : [];
   return [`Portico ${readVersion()} ${listens}`, ...lines, ...trial].join("\n");
 }
 
@@ -166,14 +125,12 @@ function describeConsole(address: string | undefined, { config, generated }: Set
 }
 
 /** Shows the clients' token, this one time. */
-function describeTrial(address: string, { config, exampleModel, generated }: Settings): readonly string[] {
-  const { bind } = config.http;
-  const target = bind.startsWith("unix:") ? `--unix-socket ${bind.slice("unix:".length)} http://localhost` : address;
-  const body = JSON.stringify({ model: exampleModel ?? "MODEL", messages: [{ role: "user", content: "Hello!" }] });
+function describeTrial(address: string, { exampleModel: model = "MODEL", generated }: Settings): readonly string[] {
+  const body = JSON.stringify({ model, messages: [{ role: "user", content: "Hello!" }] });
   const token = generated?.client.token;
   return [
     "",
-    `Try it${exampleModel === undefined ? ", with one of its models instead of MODEL" : ""} (the token is shown only now):`,
-    `  curl ${target}${chatPath} -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '${body}'`,
+    "Try it (the token is shown only now):",
+    `  curl ${address}${chatPath} -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '${body}'`,
   ];
 }

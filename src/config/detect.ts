@@ -31,17 +31,13 @@ export async function detectAdapter(env: Environment, probe: Probe): Promise<Det
     const { [keyVariable]: key = "", [urlVariable]: url = "" } = env;
     // In a shell that is set up for Portico's clients, it is a token of ours.
     if (key === "" || key.startsWith(tokenPrefix)) continue;
-    const name = provider.toLowerCase();
-    const common = { type: "openai", api_key: `\${${keyVariable}}` };
-    if (url === "") {
-      const reason = `${keyVariable} is set, so turns go to ${usualUrl}`;
-      return { name, adapter: { ...common, base_url: usualUrl }, reason, exampleModel };
-    }
     // Anthropic's own clients append the version.
     const version = provider === "ANTHROPIC" && !/\/v1\/*$/.test(url) ? "/v1" : "";
-    const adapter = { ...common, base_url: `\${${urlVariable}}${version}` };
-    const reason = `${keyVariable} and ${urlVariable} are set, so turns go there`;
-    return { name, adapter, reason, exampleModel: undefined };
+    const own = [`\${${urlVariable}}${version}`, urlVariable] as const;
+    const [base_url, where, model] = url === "" ? [usualUrl, usualUrl, exampleModel] : own;
+    const adapter = { type: "openai", api_key: `\${${keyVariable}}`, base_url };
+    const reason = `${keyVariable} is set, so turns go to ${where}`;
+    return { name: provider.toLowerCase(), adapter, reason, exampleModel: model };
   }
   const host = env["OLLAMA_HOST"] || "127.0.0.1:11434";
   return detectOllama(host.includes("://") ? host : `http://${host}`, probe);

@@ -20,6 +20,11 @@ export const isToken = matching(
   "a long random token (`portico token make` makes one): what a header can carry, a line of visible ASCII characters",
 );
 
+/** Which ones there are, the rules know. */
+export const isAdapterName: Judge = () => undefined;
+
+export const isDigest = matching(/^[\da-f]{64}$/i, "64 hexadecimal digits");
+
 export const isAddress: Judge = (bind) => {
   const isSocket = bind.startsWith("unix:");
   // A system stores a path in 108 bytes, with a zero at the end.
@@ -67,7 +72,7 @@ const isSqlite = matching(/^sqlite:(?!:memory:)./, '"sqlite:" and a file');
 
 /** Each store that is not there, with what to do; `sqlite:` and a file is the one that there is. */
 const otherStores: readonly (readonly [RegExp, string])[] = [
-  [/^rediss?:/, 'Redis is no longer a store; write "sqlite:" and a file, and import there what was exported'],
+  [/^rediss?:/, 'Redis is no longer a store; start with a new SQLite file: write "sqlite:" and its path'],
   [/^postgres(ql)?:/, 'PostgreSQL is not a store yet; write "sqlite:" and a file, and run one gateway'],
 ];
 

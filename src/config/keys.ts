@@ -1,8 +1,10 @@
 /** Every key of the config file: its form, its default, and what it means. */
 import { choice, flag, type Form, integer, type Keys, list, names, section, secret, someOf, text } from "./form.ts";
 import {
+  isAdapterName,
   isAddress,
   isBaseUrl,
+  isDigest,
   isFilled,
   isHeader,
   isMoment,
@@ -17,7 +19,6 @@ import {
 const isDuration = matching(/^(never|[1-9]\d{0,5}[smhd])$/, 'a time like "90s", "15m", "24h" or "30d", or "never"');
 const isModel = matching(/^([^*]+\*?|\*)$/, 'a model\'s name, or a prefix like "gpt-*"');
 const isHint = matching(/^(user|header:[\w!#$%&'*+.^`|~-]+)$/, '"user", or "header:" and the name of a header');
-const isDigest = matching(/^[\da-f]{64}$/i, "64 hexadecimal digits");
 const isOwner = matching(/^(?!default$)./s, "a name that is not empty, nor `default`, which owns the unnamed tokens");
 const isAlone = () => "more than one worker is not possible yet; write 1, with a store in `sqlite:`";
 
@@ -104,8 +105,8 @@ export function toFileForm(hasGiven = false) {
     }),
     http,
     adapters: names(toAdapterForm(kinds), "What answers, by a name of your choice; none: what the environment offers."),
-    default_adapter: text(undefined, "Where turns go; needed if there are several adapters."),
-    models: names(text(undefined, "An adapter's name."), "Which one answers for a model: its name, or `gpt-*`."),
+    default_adapter: text(isAdapterName, "Where turns go; needed if there are several adapters."),
+    models: names(text(isAdapterName, "An adapter's name."), "Which one answers for a model: its name, or `gpt-*`."),
     sessions,
     data_dir: { ...text(isFilled, "The folder of the database and the generated tokens.", ".portico"), pathBehind: "" },
     log: section("What the gateway logs.", {
@@ -126,7 +127,7 @@ export const commonKeys = {
   model: text(isFilled, "The model to ask, whatever name a caller sends."),
   models: names(text(isFilled, "The adapter's own name."), "Names that callers may send, each with the adapter's own."),
   context_window: integer(undefined, "Tokens the model takes; longer remembered conversations lose their middle."),
-  fallback: list(text(undefined, "An adapter's name."), "Who is asked when this one cannot answer, in this order."),
+  fallback: list(text(isAdapterName, "An adapter's name."), "Who is asked when this one cannot answer, in this order."),
   retries: integer(2, "How often it is asked again when it fails before its first word.", 0, 10),
   first_byte_timeout_ms: integer(120_000, "The longest wait for the first byte of a streamed answer."),
   idle_timeout_ms: integer(120_000, "The longest silence within a streamed answer."),

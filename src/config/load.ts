@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { type AdapterShape, type Config, type FileShape, toConfig } from "./config.ts";
 import { detectAdapter, type Environment, type Probe } from "./detect.ts";
 import { toFileForm } from "./keys.ts";
-import { ConfigError, isObject, problem, type Problem } from "./problem.ts";
+import { ConfigError, formatPath, isObject, problem, type Problem, valueAt } from "./problem.ts";
 import { readWhole, show } from "./read.ts";
-import { checkRules, findDangers, type Partly } from "./rules.ts";
+import { checkRules, findDangers } from "./rules.ts";
 
 /** Beside the settings. */
 export interface Circumstances {
@@ -38,19 +38,19 @@ export interface Loaded {
 /** Throws a ConfigError with every problem. */
 export async function loadConfig(settings: unknown, around: Circumstances): Promise<Loaded> {
   const { folder, file, env, overrides = {}, given = [] } = around;
-  const written = adaptersIn(settings);
-  const hasNone = written !== undefined && Object.keys(written).length + given.length === 0;
+  const written = valueAt(settings, ["gateway", "adapters"]) ?? {};
+  const hasNone = isObject(written) && Object.keys(written).length + given.length === 0;
   const detected = hasNone ? await detectAdapter(env, around.probe) : undefined;
   const passed = Object.fromEntries(given.map((name) => [name, { type: "given" }]));
   const added = detected === undefined ? passed : { [detected.name]: detected.adapter };
   const all = mergeAt(mergeAt(settings, ["gateway", "http"], overrides), ["gateway", "adapters"], added);
   const found = readWhole(toFileForm(given.length > 0), all, folder, env);
 
-  const twice = given.filter((name) => written !== undefined && Object.hasOwn(written, name));
+  const twice = given.filter((name) => isObject(written) && Object.hasOwn(written, name));
   const problems = [
     ...twice.map((name) => problem(["gateway", "adapters", name], "an adapter of this name is also passed")),
     ...found.problems,
-    ...checkRules((found.value ?? {}) as Partly<FileShape>, found),
+    ...checkRules(all, found),
   ];
   const places = new Map(Object.keys(overrides).map((key) => [`gateway.http.${key}`, `--${key}`]));
   const name = ({ path, message }: Problem): Problem => ({ path: places.get(path) ?? path, message });
@@ -63,18 +63,11 @@ export async function loadConfig(settings: unknown, around: Circumstances): Prom
   return {
     config: toConfig(shape, folder, file),
     tokens: { client: http.auth_token, operator: auth.token },
-    shown: show(shape, found.shown),
-    warnings: findDangers(shape, around.mode, found.secrets[0]).map(name),
+    shown: show(shape, new Map(found.texts.map(({ path, shown }) => [formatPath(path), shown]))),
+    warnings: findDangers(shape, found.texts, around.mode).map(name),
     reason: detected?.reason ?? `type ${type}, configured`,
     exampleModel: detected === undefined ? (Object.keys(models)[0] ?? model) : detected.exampleModel,
   };
-}
-
-/** Those that are written, if any; undefined where something else stands in their place. */
-function adaptersIn(settings: unknown): object | undefined {
-  const { gateway = {} } = isObject(settings) ? settings : { gateway: undefined };
-  const { adapters = {} } = isObject(gateway) ? gateway : { adapters: undefined };
-  return isObject(adapters) ? adapters : undefined;
 }
 
 /** The same with more in the object at a path; what is no object on the way stays as it is. */

@@ -64,6 +64,11 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** What stands at a place; undefined where nothing does. */
+export function valueAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce((part, key) => (isObject(part) && Object.hasOwn(part, key) ? part[key] : undefined), value);
+}
+
 /** The system's name for a failure, e.g. `ENOENT`. */
 export function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof Error && "code" in thrown ? String(thrown.code) : undefined;

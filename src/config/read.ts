@@ -8,11 +8,20 @@ export interface Found {
   /** Undefined in it where something is wrong. */
   readonly value: unknown;
   readonly problems: Problem[];
-  /** How a value may be shown, by its place, if not as it is: a reference as it is written, of a secret nothing. */
-  readonly shown: ReadonlyMap<string, unknown>;
-  /** Places of secrets that stand in the file itself. */
-  readonly secrets: readonly Path[];
+  readonly texts: readonly FoundText[];
 }
+
+/** A text that is right. */
+export interface FoundText {
+  readonly path: Path;
+  readonly form: Form;
+  readonly text: string;
+  /** A reference as it is written, and of a secret nothing else; absent: as it is. */
+  readonly shown?: unknown;
+}
+
+/** Stands for a secret that is in the file itself. */
+export const masked = "***";
 
 /** Paths are relative to the folder. */
 export function readWhole(
@@ -22,9 +31,8 @@ export function readWhole(
   env: Readonly<Record<string, string | undefined>>,
 ): Found {
   const problems: Problem[] = [];
-  const shown = new Map<string, unknown>();
-  const secrets: Path[] = [];
-  return { value: read(form, given, []), problems, shown, secrets };
+  const texts: FoundText[] = [];
+  return { value: read(form, given, []), problems, texts };
 
   function fail(path: Path, message: string): undefined {
     problems.push(problem(path, message));
@@ -64,7 +72,6 @@ export function readWhole(
 
   function readText(form: Form, value: unknown, path: Path): string | undefined {
     if (typeof value !== "string") return refuse(form, value, path);
-    noteShown(form, value, path);
     const text = expand(value, path);
     if (text === undefined) return undefined;
     const { enum: words, pathBehind: start } = form;
@@ -72,16 +79,11 @@ export function readWhole(
     const isPath = start !== undefined && text.startsWith(start) && text.length > start.length;
     const full = isPath ? start + resolve(folder, text.slice(start.length)) : text;
     const fault = form.judge?.(text) ?? form.judge?.(full);
-    return fault === undefined ? full : refuse(form, value, path, fault);
-  }
-
-  /** A reference is shown as it is written, and of a secret nothing else. */
-  function noteShown({ isSecret, type }: Form, text: string, path: Path): void {
-    const references = text.match(/(?<!\$)\$\{[A-Za-z_]\w*\}/g);
-    // An option that somebody else reads may be no secret.
-    if (isSecret && type !== undefined && references === null) secrets.push(path);
-    const safe = isSecret ? (references?.join("…") ?? "***") : text;
-    if (isSecret || references !== null) shown.set(formatPath(path), safe);
+    if (fault !== undefined) return refuse(form, value, path, fault);
+    const references = value.match(/(?<!\$)\$\{[A-Za-z_]\w*\}/g);
+    const shown = form.isSecret ? (references?.join("…") ?? masked) : references && value;
+    texts.push({ path, form, text: full, ...(shown && { shown }) });
+    return full;
   }
 
   function readNames({ additionalProperties: each }: Form, value: object, path: Path): object {
@@ -145,13 +147,14 @@ export function readWhole(
     if (typeof given !== "string" || given === "") return fail([...path, "file"], "is not the path of a file");
     const name = expand(given, [...path, "file"]);
     if (name === undefined) return undefined;
-    shown.set(formatPath(path), reference);
     const file = resolve(folder, name);
     try {
       // Editors and `echo` add a newline, which is not part of the secret.
       const secret = readFileSync(file, "utf8").trim();
       const fault = secret === "" ? "is empty; write the secret into it" : form.judge?.(secret);
-      return fault === undefined ? secret : fail(path, `refers to the file ${file}; ${fault}`);
+      if (fault !== undefined) return fail(path, `refers to the file ${file}; ${fault}`);
+      texts.push({ path, form, text: secret, shown: reference });
+      return secret;
     } catch (thrown) {
       const remedy = "create it, or let the gateway's user read it";
       return fail(path, `refers to the file ${file}, which cannot be read (${codeOf(thrown)}); ${remedy}`);
@@ -195,7 +198,7 @@ function describeFound({ isSecret, properties, items, additionalProperties }: Fo
 }
 
 /** A value as it may be shown. */
-export function show(value: unknown, shown: Found["shown"], path: Path = []): unknown {
+export function show(value: unknown, shown: ReadonlyMap<string, unknown>, path: Path = []): unknown {
   const instead = shown.get(formatPath(path));
   if (instead !== undefined) return instead;
   if (Array.isArray(value)) return value.map((entry, index) => show(entry, shown, [...path, index]));

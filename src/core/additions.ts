@@ -1,9 +1,8 @@
 /** Items that a caller adds to a conversation though no model is asked about them: they hang below its tip, like a turn. */
-import type { Step } from "./context.ts";
 import { markTurn } from "./history.ts";
 import type { Item } from "./item.ts";
 import type { Lines } from "./lines.ts";
-import { pair } from "./pair.ts";
+import { pair, type Step } from "./pair.ts";
 import type { Node } from "./place.ts";
 import { resolveReferences } from "./references.ts";
 import type { Commit, Conversation, Conversations, Metadata, Store } from "./store.ts";
@@ -14,16 +13,12 @@ export interface AdditionPorts extends Pick<Ports, "now" | "hash" | "maxWaiting"
   readonly newKey: () => string;
 }
 
-export interface Additions {
-  /** A conversation, with what was said in it before. */
-  create(owner: string, metadata: Metadata, items: readonly Item[]): Promise<Conversation>;
-  /** The items as they are kept, once no turn of the conversation runs any more. Undefined: there is no such conversation. */
-  add(owner: string, id: string, items: readonly Item[], signal: AbortSignal): Promise<readonly Item[] | undefined>;
-}
+export type Additions = ReturnType<typeof createAdditions>;
 
-export function createAdditions({ store, now, hash, newKey, maxWaiting }: AdditionPorts, lines: Lines): Additions {
+export function createAdditions({ store, now, hash, newKey, maxWaiting }: AdditionPorts, lines: Lines) {
   return {
-    async create(owner, metadata, given) {
+    /** A conversation, with what was said in it before. */
+    async create(owner: string, metadata: Metadata, given: readonly Item[]): Promise<Conversation> {
       const items = await check(owner, given, []);
       const id = `conv_${newKey().padEnd(48, "0")}`;
       const conversation = { id, createdAt: now(), metadata };
@@ -31,7 +26,8 @@ export function createAdditions({ store, now, hash, newKey, maxWaiting }: Additi
       await store.createConversation(owner, conversation, first);
       return conversation;
     },
-    async add(owner, id, given, signal) {
+    /** The items as they are kept, once no turn of the conversation runs any more. Undefined: there is no such conversation. */
+    async add(owner: string, id: string, given: readonly Item[], signal: AbortSignal) {
       const line = await lines.enter(id, "", maxWaiting(), signal);
       try {
         const { session } = await store.find({ ...anything, owner, session: id });
@@ -68,7 +64,6 @@ export function createAdditions({ store, now, hash, newKey, maxWaiting }: Additi
       marks: markTurn(tip?.digest ?? "", input, [], hash),
       remembers: true,
       model: "",
-      instructions: undefined,
       input,
       answer: { status: "completed", finish: "stop", items: [], notes: {}, endedAt: at },
       echo: undefined,

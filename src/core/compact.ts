@@ -6,11 +6,9 @@ import { isInstruction, type Item } from "./item.ts";
 import type { Finish } from "./turn.ts";
 import type { Settings } from "./settings.ts";
 
-/** The conversation and what is asked about it; tools and settings among the items would come back with them. */
+/** The conversation and what is asked about it; tools among the items would come back with them. */
 export function toSummaryItems(items: readonly Item[], itemsParam: string): readonly Item[] {
-  const said = items.filter(
-    (item) => item.type !== "other" || (item.tools === undefined && item.updates === undefined),
-  );
+  const said = items.filter((item) => item.type !== "other" || item.tools === undefined);
   if (!said.every(isInstruction)) return [...said, { type: "message", role: "user", content: question }];
   const message = "There is no conversation to compact: nothing has been said yet.";
   throw new GatewayError("invalid_value", message, { param: itemsParam });
@@ -45,17 +43,12 @@ export function toSummaryReply(reply: Reply): Reply {
       if (batch !== undefined) return take(batch);
       isOver = true;
       // An empty summary in place of a conversation would lose it, and so would half of one.
-      if (summary.trim() === "") throw unusable("The model gave no summary of the conversation.");
-      if (finish === "length" || finish === "content-filter")
-        throw unusable("The model's summary of the conversation was cut off.");
+      if (summary.trim() === "" || finish === "length" || finish === "content-filter")
+        throw new GatewayError("adapter_protocol", "The model gave no whole summary of the conversation.");
       return [{ type: "compaction", summary }];
     },
     close: (answer) => reply.close?.(answer),
   };
-}
-
-function unusable(message: string): GatewayError {
-  return new GatewayError("adapter_protocol", message);
 }
 
 const question =

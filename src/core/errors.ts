@@ -1,13 +1,5 @@
 /** Every way a turn can go wrong, in one closed table, and the error that carries it to whoever tells it. */
 
-export type ErrorType =
-  | "invalid_request_error"
-  | "authentication_error"
-  | "permission_error"
-  | "rate_limit_error"
-  | "server_error"
-  | "api_error";
-
 const codes = {
   invalid_json: [400, "invalid_request_error"],
   missing_required_parameter: [400, "invalid_request_error"],
@@ -58,7 +50,7 @@ const codes = {
   draining: [503, "api_error"],
   store_unavailable: [503, "api_error"],
   adapter_timeout: [504, "api_error"],
-} as const satisfies Record<string, readonly [status: number, type: ErrorType]>;
+} as const satisfies Record<string, readonly [status: number, type: string]>;
 
 export type ErrorCode = keyof typeof codes;
 
@@ -81,6 +73,8 @@ interface ErrorDetails {
 export class GatewayError extends Error {
   override readonly name = "GatewayError";
   readonly code: ErrorCode;
+  readonly status: number;
+  readonly type: string;
   readonly param: string | null;
   readonly retryAfterSeconds: number | undefined;
   readonly wireCode: string;
@@ -89,18 +83,11 @@ export class GatewayError extends Error {
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(shorten(message), { cause: details.cause });
     this.code = code;
+    [this.status, this.type] = codes[code];
     this.param = details.param === undefined ? null : shorten(details.param);
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.wireCode = details.wireCode ?? code;
     this.isLasting = details.isLasting ?? false;
-  }
-
-  get status(): number {
-    return codes[this.code][0];
-  }
-
-  get type(): ErrorType {
-    return codes[this.code][1];
   }
 }
 

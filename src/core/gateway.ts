@@ -2,7 +2,7 @@
 import { type Additions, createAdditions } from "./additions.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
 import { createLines } from "./lines.ts";
-import { type Live, startLive } from "./live.ts";
+import { Live } from "./live.ts";
 import { retell } from "./retell.ts";
 import type { Node } from "./place.ts";
 import type { Conversations, Records, Store, StoredTurn } from "./store.ts";
@@ -23,7 +23,7 @@ export interface GatewayPorts extends Ports {
   readonly endedAlone: (turn: EndedAlone) => void;
 }
 
-export interface EndedAlone {
+interface EndedAlone {
   readonly kind: "turn";
   readonly key: string;
   readonly owner: string;
@@ -208,7 +208,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
     if (live.size >= ports.maxBackground()) throw tooMany(ports.maxBackground());
     const release = caller.hold?.();
     const key = newKey();
-    const turn = startLive({
+    const turn = new Live({
       key,
       owner,
       isBackground,
@@ -231,7 +231,8 @@ export function createGateway(ports: GatewayPorts): Gateway {
     return turn;
 
     async function forgetWhenOver(): Promise<void> {
-      const { heading, answer, failure: thrown, isAttended } = await turn.ended;
+      await turn.ended;
+      const { heading, answer, failure: thrown, isAttended } = turn;
       live.delete(key);
       if (name !== undefined) named.delete(name);
       release?.();
@@ -240,21 +241,21 @@ export function createGateway(ports: GatewayPorts): Gateway {
       ports.endedAlone({ kind: "turn", key, owner, trace, heading, answer, failure, ms: now() - startedAt });
     }
   }
+}
 
-  /** What one caller gets of a turn that it shares with others. */
-  async function attend(
-    turn: Live | StoredTurn,
-    ask: Ask,
-    { signal, resumes }: Caller,
-    listener: Listener | undefined,
-    isRepeated: boolean,
-  ): Promise<Said | Promised> {
-    if (resumes?.(turn.key) === false) throw eventsExpired("Last-Event-ID");
-    listener?.enter?.(turn.key);
-    if (!("follow" in turn)) return tellAgain(turn, listener ?? nobody, isRepeated);
-    if (ask.background !== true || listener !== undefined) return turn.follow(listener ?? nobody, signal, isRepeated);
-    return { heading: await turn.placed(), status: "queued", echo: turn.echo, isRepeated };
-  }
+/** What one caller gets of a turn that it shares with others. */
+async function attend(
+  turn: Live | StoredTurn,
+  ask: Ask,
+  { signal, resumes }: Caller,
+  listener: Listener | undefined,
+  isRepeated: boolean,
+): Promise<Said | Promised> {
+  if (resumes?.(turn.key) === false) throw eventsExpired("Last-Event-ID");
+  listener?.enter?.(turn.key);
+  if (!("follow" in turn)) return tellAgain(turn, listener ?? nobody, isRepeated);
+  if (ask.background !== true || listener !== undefined) return turn.follow(listener ?? nobody, signal, isRepeated);
+  return { heading: await turn.placed(), status: "queued", echo: turn.echo, isRepeated };
 }
 
 function tellAgain(turn: StoredTurn, listener: Listener, isRepeated: boolean): Said {

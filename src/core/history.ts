@@ -30,7 +30,7 @@ export interface History {
   talk(): Talk;
 }
 
-export interface Talk {
+interface Talk {
   /** Deepest first. */
   readonly shown: readonly Shown[];
   /** The question before a last word of the model that nobody answered: a prefill, unless it was asked here before. */
@@ -79,7 +79,7 @@ function readTalk(items: readonly Item[], hash: Hash): Talk {
     const ended = chain.add(items[index] as Item);
     if (ended !== undefined) shown.push({ ...ended, behind: index });
   }
-  return { shown: shown.reverse(), prefilled: chain.asked() };
+  return { shown: shown.toReversed(), prefilled: chain.asked() };
 }
 
 /** The two marks of a turn: all that was said up to its question, and up to the end of its answer. */

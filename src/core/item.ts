@@ -1,17 +1,20 @@
 /** What a conversation is made of: the same items go in, come out and are stored. */
-import type { Extra, Settings, Tool } from "./settings.ts";
+import type { Extra, Tool } from "./settings.ts";
 
 export type Item = Message | Reasoning | ToolCall | ToolOutput | Reference | Compaction | OtherItem;
 export type Role = "system" | "developer" | "user" | "assistant";
 
-export interface Message {
-  readonly type: "message";
+interface Base {
   readonly id?: string | undefined;
+  /** What its dialect adds that we have no word for. The model that made it may expect it back. */
+  readonly extra?: Extra | undefined;
+}
+
+export interface Message extends Base {
+  readonly type: "message";
   readonly role: Role;
   readonly content: Content;
   readonly name?: string | undefined;
-  /** Fields of the caller's dialect that we have no word for; an adapter of the same dialect passes them on. */
-  readonly extra?: Extra | undefined;
 }
 
 /** A string is one text part, as most clients send it. */
@@ -20,19 +23,18 @@ export type Content = string | readonly Part[];
 /** Where a part stood in its request, for errors about it: it is never written or stored. */
 export const place: unique symbol = Symbol("place");
 
-export type Part = AnyPart & { readonly [place]?: string | undefined };
+export type Part = AnyPart & { readonly [place]?: string | undefined; readonly extra?: Extra | undefined };
 
 type AnyPart =
   | TextPart
-  | { readonly type: "refusal"; readonly text: string; readonly extra?: Extra | undefined }
+  | { readonly type: "refusal"; readonly text: string }
   | {
       readonly type: "image";
       readonly url?: string | undefined;
       readonly fileId?: string | undefined;
       readonly detail?: string | undefined;
-      readonly extra?: Extra | undefined;
     }
-  | { readonly type: "audio"; readonly data: string; readonly format: string; readonly extra?: Extra | undefined }
+  | { readonly type: "audio"; readonly data: string; readonly format: string }
   | {
       readonly type: "file";
       readonly fileId?: string | undefined;
@@ -40,7 +42,6 @@ type AnyPart =
       readonly data?: string | undefined;
       readonly url?: string | undefined;
       readonly name?: string | undefined;
-      readonly extra?: Extra | undefined;
     }
   | { readonly type: "other"; readonly extra: Extra };
 
@@ -49,7 +50,6 @@ export interface TextPart {
   readonly text: string;
   readonly logprobs?: readonly unknown[] | undefined;
   readonly annotations?: readonly Annotation[] | undefined;
-  readonly extra?: Extra | undefined;
 }
 
 /** A note on a text, such as a cited source. Both wires know the same types and fields, each in its own form. */
@@ -58,25 +58,21 @@ export interface Annotation {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-export interface Reasoning {
+export interface Reasoning extends Base {
   readonly type: "reasoning";
-  readonly id?: string | undefined;
   /** The model's account of its reasoning, in sections. */
   readonly summary: readonly string[];
   /** The reasoning itself, if the adapter shows it. */
   readonly text: string;
   /** An opaque form that only its maker can read, for a later turn. */
   readonly encrypted?: string | undefined;
-  /** Fields in which its dialect signs it, which the model that made it expects back. */
-  readonly extra?: Extra | undefined;
 }
 
 /** A function takes JSON and a custom tool free text; a search is a function whose output brings tools along. */
 export type ToolKind = "function" | "custom" | "search";
 
-export interface ToolCall {
+export interface ToolCall extends Base {
   readonly type: "tool-call";
-  readonly id?: string | undefined;
   readonly kind: ToolKind;
   readonly callId: string;
   readonly name: string;
@@ -84,23 +80,19 @@ export interface ToolCall {
   readonly group?: string | undefined;
   /** JSON text of a function's arguments, or a custom tool's free input, exactly as the model wrote it. */
   readonly arguments: string;
-  /** What its dialect adds, and the model that made the call expects back. */
-  readonly extra?: Extra | undefined;
 }
 
-export interface ToolOutput {
+export interface ToolOutput extends Base {
   readonly type: "tool-output";
-  readonly id?: string | undefined;
   readonly kind: ToolKind;
   readonly callId: string;
   readonly output: Content;
   /** The tools a search found, offered from here on. */
   readonly tools?: readonly Tool[] | undefined;
-  readonly extra?: Extra | undefined;
 }
 
 /** Stands for a stored item, by its id; the gateway puts the item in its place. */
-export interface Reference {
+interface Reference {
   readonly type: "reference";
   readonly id: string;
 }
@@ -115,18 +107,13 @@ export interface Compaction {
 }
 
 /** An item that only its own dialect knows, e.g. a hosted tool's call. Its type there is among its fields. */
-export interface OtherItem {
+export interface OtherItem extends Base {
   readonly type: "other";
-  readonly id?: string | undefined;
   readonly extra: Extra;
   /** One half of a pair that the dialect has beside calls and outputs: both have the same id. */
   readonly exchange?: { readonly side: "model" | "tools"; readonly id: string } | undefined;
   /** Tools offered from here on. */
   readonly tools?: readonly Tool[] | undefined;
-  /** Settings that apply from here on. */
-  readonly updates?: Pick<Settings, "reasoningEffort" | "format"> | undefined;
-  /** What it says, for a model whose wire does not know it. */
-  readonly words?: string | undefined;
 }
 
 /** All text of a content, parts joined. */

@@ -1,5 +1,5 @@
 /** The tools that a turn offers, its own and those that its items bring; where groups are unknown their tools one by one, under names made of two. */
-import type { Delta } from "./event.ts";
+import type { ToolCall } from "./item.ts";
 import type { Dialect, Tool, ToolGroup } from "./settings.ts";
 import type { Turn } from "./turn.ts";
 
@@ -10,6 +10,8 @@ export interface Offer {
   readonly name: string;
   /** Absent: the adapter cannot offer it. */
   readonly tool?: Tool | undefined;
+  /** What a call of it has in its caller's terms. */
+  readonly own?: Partial<Pick<ToolCall, "group" | "name" | "kind">>;
 }
 
 /** How a caller's choice names a tool of a group. */
@@ -17,21 +19,28 @@ export function nameInGroup(group: string, name: string): string {
   return `${group} ${name}`;
 }
 
-/** Those that are allowed. `names`: the adapter knows no groups. */
+/** The same where groups are unknown, as every chat server accepts it: of a long name the end says most. */
+export function joinNames(group: string, name: string): string {
+  return `${group}__${name}`.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-64);
+}
+
+/** Those that are allowed. */
 export function toOffers(
   tools: readonly Tool[],
   allowedTools: readonly string[] | undefined,
   speaks: Speaks,
-  names: Names | undefined,
 ): readonly Offer[] {
   const allowed = allowedTools && new Set(allowedTools);
-  const offers = tools.flatMap((whole) => {
+  const offers = tools.flatMap((whole): Offer | readonly Offer[] => {
     const tool = allowed === undefined ? whole : narrow(whole, allowed);
     if (tool === undefined) return [];
-    return tool.type === "other" && !speaks(tool.extra.dialect) ? offersOf(tool, names) : { name: nameOf(tool), tool };
+    return tool.type === "other" && !speaks(tool.extra.dialect) ? offersOf(tool) : { name: nameOf(tool), tool };
   });
   // The newest definition of a name counts, where the name first stood: what a model reads changes little.
-  const byName = offers.map((offer, index) => [offer.tool?.type === "other" ? index : offer.name, offer] as const);
+  const byName = offers.map((offer, index) => {
+    const { name, tool } = offer;
+    return [tool?.type === "other" ? index : (tool?.name ?? name), offer] as const;
+  });
   return [...new Map(byName).values()];
 }
 
@@ -52,21 +61,22 @@ function narrow(tool: Tool, allowed: ReadonlySet<string>): Tool | undefined {
 }
 
 /** Of another dialect: a group is offered tool by tool, and a search that the caller runs as a function. */
-function offersOf(tool: Extract<Tool, { type: "other" }>, names: Names | undefined): readonly Offer[] {
+function offersOf(tool: Extract<Tool, { type: "other" }>): readonly Offer[] {
   const { search, group } = tool;
-  if (names === undefined || group === undefined) return [{ name: nameOf(tool), tool: names && search }];
-  return group.tools.map((inner) => ({
-    name: nameInGroup(group.name, nameOf(inner)),
-    tool: inner.type === "other" ? undefined : toStandalone(inner, group, names),
-  }));
+  if (group === undefined) return [{ name: nameOf(tool), tool: search, own: { kind: "search" } }];
+  return group.tools.map((inner) => {
+    const name = nameInGroup(group.name, nameOf(inner));
+    if (inner.type === "other") return { name };
+    return { name, tool: toStandalone(inner, group), own: { group: group.name, name: inner.name } };
+  });
 }
 
 /** With its group's description in front. */
-function toStandalone(tool: Exclude<Tool, { type: "other" }>, group: ToolGroup, names: Names): Tool {
+function toStandalone(tool: Exclude<Tool, { type: "other" }>, group: ToolGroup): Tool {
   const both = [group.description, tool.description].filter(Boolean).join("\n\n");
   // Some servers accept no longer one.
   const description = both === "" || both.length > 1_024 ? tool.description : both;
-  return { ...tool, name: names.join(group.name, tool.name), description };
+  return { ...tool, name: joinNames(group.name, tool.name), description };
 }
 
 /** The request's, then those that items bring, for an adapter that does not find them there. */
@@ -92,49 +102,4 @@ function withoutDeferred(tool: Tool): readonly Tool[] {
 /** A tool that only its dialect knows goes by its type, unless its dialect says more. */
 function nameOf(tool: Tool): string {
   return tool.type === "other" ? (tool.name ?? String(tool.extra.fields["type"])) : tool.name;
-}
-
-export type Names = ReturnType<typeof createNames>;
-
-/** The names of one turn that stand for grouped tools and for searches. */
-export function createNames(tools: readonly Tool[]) {
-  const taken = new Set(tools.flatMap((tool) => (tool.type === "other" ? [] : [tool.name])));
-  const joined = new Map<string, string>();
-  /** What a call has in its caller's terms. */
-  const owns = new Map<string, { readonly group: string; readonly name: string } | { readonly kind: "search" }>();
-
-  /** Always the same for the same pair, unless another tool of the turn has it. */
-  function join(group: string, name: string): string {
-    const both = JSON.stringify([group, name]);
-    const known = joined.get(both);
-    if (known !== undefined) return known;
-    let result = `${group.replace(/(?<!_)_+$/, "")}__${name}`;
-    for (let salt = 0; !acceptable.test(result) || taken.has(result); salt++)
-      result = `${result.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 55)}_${digestOf(both + salt)}`;
-    taken.add(result);
-    joined.set(both, result);
-    owns.set(result, { group, name });
-    return result;
-  }
-
-  // The caller's tools get their names before any that was only called earlier.
-  for (const tool of tools) {
-    if (tool.type !== "other") continue;
-    const { search, group } = tool;
-    if (search !== undefined) owns.set(search.name, { kind: "search" });
-    for (const inner of group?.tools ?? []) if (group && inner.type !== "other") join(group.name, inner.name);
-  }
-  /** Gives a call its own name, group and kind back. */
-  const restore = (delta: Delta): Delta => (delta.type === "tool-call" ? { ...delta, ...owns.get(delta.name) } : delta);
-  return { join, restore: (deltas: readonly Delta[]) => deltas.map(restore) };
-}
-
-/** What every chat server accepts as a function's name. */
-const acceptable = /^[A-Za-z0-9_-]{1,64}$/;
-
-/** FNV-1a: few names must be told apart, and nobody gains from a collision. */
-function digestOf(text: string): string {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
-  return (hash >>> 0).toString(16).padStart(8, "0");
 }

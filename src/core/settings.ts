@@ -44,13 +44,7 @@ export interface Demand {
 
 export type Tool =
   | FunctionTool
-  | {
-      readonly type: "custom";
-      readonly name: string;
-      readonly description?: string | undefined;
-      readonly format?: unknown;
-      readonly deferred?: boolean | undefined;
-    }
+  | (NamedTool & { readonly type: "custom"; readonly format?: unknown })
   /** A tool that only its own dialect knows, e.g. a hosted web search. */
   | {
       readonly type: "other";
@@ -63,14 +57,17 @@ export type Tool =
       readonly extra: Extra;
     };
 
-export interface FunctionTool {
-  readonly type: "function";
+interface NamedTool {
   readonly name: string;
   readonly description?: string | undefined;
-  readonly parameters?: JsonSchema | undefined;
-  readonly strict?: boolean | undefined;
   /** A search must find it before it may be called. */
   readonly deferred?: boolean | undefined;
+}
+
+export interface FunctionTool extends NamedTool {
+  readonly type: "function";
+  readonly parameters?: JsonSchema | undefined;
+  readonly strict?: boolean | undefined;
 }
 
 export interface ToolGroup {

@@ -2,10 +2,10 @@
  * Turns at rest, as the story needs them: found by what a request shows, read as a path, kept in one piece. Below that
  * what nobody waits for: conversations, deletion, the operator's view, retention and the archive.
  */
-import type { Step } from "./context.ts";
 import type { Delta } from "./event.ts";
 import type { Marks, Shown } from "./history.ts";
 import type { Item } from "./item.ts";
+import type { Step } from "./pair.ts";
 import type { Found, Node } from "./place.ts";
 import type { Answer } from "./turn.ts";
 
@@ -38,7 +38,6 @@ export interface Commit {
   readonly marks: Marks;
   readonly remembers: boolean;
   readonly model: string;
-  readonly instructions: string | undefined;
   readonly input: readonly Item[];
   readonly answer: Answer;
   readonly echo: string | undefined;
@@ -66,14 +65,7 @@ export interface Recording {
 }
 
 /** A background turn that runs, so that whoever comes after a crash is told that it was interrupted. */
-export interface RunningTurn {
-  readonly key: string;
-  readonly owner: string;
-  readonly session: string | undefined;
-  readonly createdAt: number;
-  readonly model: string;
-  readonly echo: string | undefined;
-}
+export type RunningTurn = Pick<Commit, "key" | "owner" | "session" | "createdAt" | "model" | "echo">;
 
 /** The part of the store that turns need that outlive their caller. */
 export interface Records {
@@ -83,23 +75,17 @@ export interface Records {
   keyed(owner: string, key: string, since: number): Promise<KeyedTurn | undefined>;
 }
 
-export interface KeyedTurn extends StoredTurn {
-  readonly fingerprint: string;
-}
+type KeyedTurn = StoredTurn & { readonly fingerprint: string };
 
 export interface StoredRecording extends Pick<Recording, "isBackground" | "told" | "contextItems"> {
   readonly deltas: readonly Delta[] | undefined;
 }
 
-export interface StoredTurn extends Step {
+export interface StoredTurn extends Step, Pick<Commit, "key" | "model" | "createdAt" | "echo"> {
   readonly record?: StoredRecording | undefined;
-  readonly key: string;
   readonly session: string;
   readonly isHidden: boolean;
-  readonly model: string;
-  readonly createdAt: number;
   readonly told: Omit<Answer, "items">;
-  readonly echo: string | undefined;
 }
 
 export interface Store {
@@ -150,7 +136,7 @@ export interface Page<Entry> {
 
 export interface ItemsWanted {
   readonly order: "asc" | "desc";
-  /** The id of the last item of the page before; it may have been deleted since. */
+  /** The id of the last one of the page before; it may have been deleted since. */
   readonly after?: string | undefined;
   readonly limit: number;
 }
@@ -159,8 +145,6 @@ export interface ItemsWanted {
 export interface Operator {
   /** Newest activity first. */
   listSessions(wanted: SessionsWanted): Promise<Page<SessionSummary>>;
-  /** Hidden sessions, youngest first: each is named by the key of its first turn. */
-  listOutside(wanted: Omit<SessionsWanted, "hint">): Promise<Page<SessionSummary>>;
   /** Throws `not_found`. */
   readSession(id: string): Promise<SessionRecord>;
   /** All turns of a session, those before others that follow them first. */
@@ -179,18 +163,14 @@ export interface Operator {
   check(): Promise<void>;
 }
 
-export interface HintWanted {
-  readonly hint: string;
-  readonly owner?: string | undefined;
-  readonly owners?: readonly string[] | undefined;
-}
-
-export interface SessionsWanted {
+interface SessionsWanted extends Omit<ItemsWanted, "order"> {
   readonly owner?: string | undefined;
   readonly hint?: string | undefined;
-  /** The last one of the page before. */
-  readonly after?: string | undefined;
-  readonly limit: number;
+}
+
+export interface HintWanted extends Pick<SessionsWanted, "owner"> {
+  readonly hint: string;
+  readonly owners?: readonly string[] | undefined;
 }
 
 export interface SessionSummary {
@@ -204,12 +184,8 @@ export interface SessionSummary {
   readonly beginning?: string | undefined;
 }
 
-export interface SessionRecord {
-  readonly id: string;
+export interface SessionRecord extends Omit<SessionSummary, "turns" | "beginning"> {
   readonly isHidden: boolean;
-  readonly owner: string;
-  readonly createdAt: number;
-  readonly updatedAt: number;
   readonly metadata: Metadata;
   /** The key of the turn that a new one continues. */
   readonly tip: string | undefined;
@@ -226,10 +202,12 @@ export interface Erased {
   readonly turns: number;
 }
 
-export interface Imported {
+export interface Pruned {
   readonly sessions: number;
   readonly turns: number;
 }
+
+export type Imported = Pruned;
 
 export interface PruneRules {
   /** Threads whose last turn began before this go, from their end back to where a younger one leaves them. */
@@ -241,9 +219,4 @@ export interface PruneRules {
   readonly recordsBefore?: number | undefined;
   /** The turns that running turns continue: they stay, and so do their sessions. */
   readonly inUse?: (() => Iterable<Node>) | undefined;
-}
-
-export interface Pruned {
-  readonly sessions: number;
-  readonly turns: number;
 }

@@ -207,7 +207,6 @@ export function createWay(ports: Ports, lines: Lines): Way {
             marks: toMarks(spot, history, ask, said),
             remembers: spot.remembers,
             model,
-            instructions: ask.settings.instructions,
             input: toKept(ask.items, history, spot, found),
             answer: said,
             echo: ask.echo,

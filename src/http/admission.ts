@@ -1,12 +1,10 @@
 /** Lets a request in, or says why not, before its body is read: who calls is settled first, then what it may. */
 import type { IncomingMessage } from "node:http";
 import { GatewayError } from "../core/errors.ts";
-import { checkDoor, createGuard, opensAny, type Tokens } from "./access.ts";
-import { type AddressOf, createAddressOf } from "./address.ts";
+import { type AddressOf, checkDoor, createAddressOf, createGuard, recognise, type Tokens } from "./access.ts";
 import type { Budget } from "./budget.ts";
 import type { Admitted, Call, Result, Route } from "./call.ts";
 import type { Connections } from "./connections.ts";
-import { leadToConsole } from "./console.ts";
 import { draining } from "./errors.ts";
 import { createFindPlace, isDecodable, namesIn, type Place, requireRoute } from "./router.ts";
 import type { HttpSettings } from "./settings.ts";
@@ -36,7 +34,7 @@ const alivePath = "/healthz";
 
 export function createAdmission({ routes, now, budget, connections, isDraining }: AdmissionParts) {
   const findPlace = createFindPlace(routes);
-  const guard = createGuard(now);
+  const admit = createGuard(now);
 
   return {
     /** What answers it: a route, or the answer itself. A caller without a token does not learn which routes there are. */
@@ -46,22 +44,23 @@ export function createAdmission({ routes, now, budget, connections, isDraining }
       checkForm(request);
       const place = findPlace(path);
       const isOpen = place?.doors.length === 0;
-      const answered = answerCors(call, place) ?? leadToConsole(call);
+      const preflight = answerCors(call, place);
       record.route = place?.path;
-      record.isQuiet = isOpen || answered !== undefined;
-      if (answered !== undefined) return answered;
-      if (isOpen) call.token = guard.recognise(request.headers, tokens) ?? call.token;
+      record.isQuiet = isOpen || preflight !== undefined;
+      if (preflight !== undefined) return preflight;
+      if (isOpen) call.token = recognise(request.headers, tokens) ?? call.token;
       else {
-        call.token = guard.admit(request.headers, tokens, record.address);
+        call.token = admit(request.headers, tokens, record.address);
         record.owner = call.token.owner;
         connections.trust(request.socket);
       }
       if (isDraining() && path !== alivePath) throw draining();
-      // An overload can still be observed.
-      const isOperators = place?.doors.includes("operator") === true && opensAny(call.token, place.doors);
-      if (!isOpen && !isOperators) budget.takeRequest(call.token, settings);
       const route = requireRoute(place, call);
-      if (!isOpen) checkDoor(route.doors, call.token, settings.endpoints);
+      if (!isOpen) {
+        checkDoor(route.doors, call.token, settings.endpoints);
+        // An overload can still be observed.
+        if (!route.doors.includes("operator")) budget.takeRequest(call.token, settings);
+      }
       if (place !== undefined && place.path !== path) {
         call.names = namesIn(place, path);
         record.objectId = call.names.join(" ");
@@ -70,11 +69,10 @@ export function createAdmission({ routes, now, budget, connections, isDraining }
     },
     /** The same caller later, for a turn of its connection. */
     again({ request, record }: Call, { tokens, settings }: Terms): Admitted {
-      const token = guard.admit(request.headers, tokens, record.address);
+      const token = admit(request.headers, tokens, record.address);
       checkDoor(["responses"], token, settings.endpoints);
-      if (isDraining()) throw draining();
       budget.takeRequest(token, settings);
-      return { token, settings, share: budget.open(token, settings) };
+      return { token, settings };
     },
   };
 }

@@ -76,12 +76,19 @@ export class Share {
 
   /** Throws if it cannot have a turn's place now. `isHeld`: the turn that it starts or joins takes its owner's itself. */
   check(isHeld: boolean): void {
-    const { all, own, maxTurns, maxOwn } = this.of;
+    const { all, maxTurns } = this.of;
     if (all.turns >= maxTurns) {
       const message = `The gateway is already running ${maxTurns} turns (gateway.http.limits.max_concurrent_turns). Try again shortly.`;
-      throw new GatewayError("overloaded", message, soon);
+      throw new GatewayError("overloaded", message, { retryAfterSeconds: 1 });
     }
-    if (!isHeld && own.turns >= maxOwn) throw tooManyOwn(maxOwn);
+    if (!isHeld) this.checkOwn();
+  }
+
+  private checkOwn(): void {
+    const { own, maxOwn } = this.of;
+    if (own.turns < maxOwn) return;
+    const message = `This token may have ${maxOwn} turns running at the same time. Wait for one to end.`;
+    throw new GatewayError("rate_limit_exceeded", message, { retryAfterSeconds: 1 });
   }
 
   enter(isHeld: boolean): void {
@@ -99,20 +106,19 @@ export class Share {
 
   /** A place of its owner for a turn that outlives this request; what it returns gives it back, once. */
   hold(): () => void {
-    const { own, maxOwn } = this.of;
-    if (own.turns >= maxOwn) throw tooManyOwn(maxOwn);
+    const { own } = this.of;
+    this.checkOwn();
     own.turns += 1;
     return () => void (own.turns -= 1);
   }
 
-  /** Throws if so many more bytes have no room now. An owner may have as much as it leaves to the others. */
+  /** Throws if so many more bytes have no room now; whatever comes alone has. */
   take(more: number): void {
     const { all, own } = this.of;
-    const free = maxBytes - all.bytes - more;
-    const hasRoom = free >= (own.bytes === 0 ? 0 : own.bytes + more);
+    const hasRoom = all.bytes + more <= maxBytes && own.bytes + more <= maxBytes / 2;
     if (!hasRoom && all.bytes > 0) {
-      const message = `Requests and unread answers may take ${maxBytes} bytes, those of one token's name as much as they leave to the others. Try again shortly.`;
-      throw new GatewayError("overloaded", message, soon);
+      const message = `Requests and unread answers may take ${maxBytes} bytes, those of one token's name half of it. Try again shortly.`;
+      throw new GatewayError("overloaded", message, { retryAfterSeconds: 1 });
     }
     this.count(more);
   }
@@ -128,11 +134,4 @@ export class Share {
   release(bytes = this.bytes): void {
     this.count(-bytes);
   }
-}
-
-const soon = { retryAfterSeconds: 1 } as const;
-
-function tooManyOwn(most: number): GatewayError {
-  const message = `This token may have ${most} turns running at the same time. Wait for one to end.`;
-  return new GatewayError("rate_limit_exceeded", message, soon);
 }

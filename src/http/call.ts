@@ -53,18 +53,14 @@ export function noteSaid(record: CallRecord, said: Said | Promised): void {
   if ("answer" in said && said.isRepeated !== true) record.answer = said.answer;
 }
 
-/** The same caller, on the terms of now. */
-export interface Admitted {
-  readonly settings: HttpSettings;
-  readonly token: Token;
-  readonly share: Share;
-}
+/** A caller, and the terms on which it was let in. */
+export type Admitted = Pick<Call, "settings" | "token">;
 
 /** What every request needs of its server. */
 interface CallParts {
   readonly now: () => number;
   readonly open: (token: Token, settings: HttpSettings) => Share;
-  /** Throws what a request would get. */
+  /** The same caller on the terms of now; throws what a request would get. */
   readonly readmit: (call: Call) => Admitted;
   /** It is over: its answer is sent, or never will be, and its handler is through. */
   readonly ended: (call: Call) => void;
@@ -77,7 +73,7 @@ export class Call {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** What was in force when it came. */
-  readonly settings: HttpSettings;
+  settings: HttpSettings;
   readonly record: CallRecord;
   /** What was sent behind the head of a request that leaves HTTP. */
   readonly head: Buffer | undefined;
@@ -89,8 +85,8 @@ export class Call {
   private control: AbortController | undefined;
   private stopped: GatewayError | undefined;
   private taken: Share | undefined;
-  private isClosed = false;
-  private isThrough = false;
+  /** Its answer, and its handler. */
+  private unended = 2;
 
   constructor(
     parts: CallParts,
@@ -116,9 +112,15 @@ export class Call {
     return (this.taken ??= this.parts.open(this.token, this.settings));
   }
 
-  /** The same caller later, for each turn of a connection. */
-  readmit(): Admitted {
-    return this.parts.readmit(this);
+  /** One turn of its connection: told apart, and let in anew. */
+  begin(trace: Trace | undefined): Call {
+    const { parts, request, response, settings, head } = this;
+    const about = { trace, method: "response.create", startedAt: parts.now(), isStreamed: true, status: undefined };
+    return new Call(parts, { request, response, settings, head, record: { ...this.record, ...about } });
+  }
+
+  readmit(): void {
+    Object.assign(this, this.parts.readmit(this));
   }
 
   stop(reason: GatewayError): void {
@@ -129,7 +131,6 @@ export class Call {
   /** Its answer is sent, or its connection is gone. */
   close(): void {
     const { record, response } = this;
-    this.isClosed = true;
     record.ms = this.parts.now() - record.startedAt;
     if (!response.writableFinished && record.status === undefined) this.stop((record.failure ??= callerLeft()));
     this.end();
@@ -137,13 +138,13 @@ export class Call {
 
   /** Its handler is through; its answer may not have been read. */
   leave(): void {
-    this.isThrough = true;
     this.taken?.leave();
     this.end();
   }
 
   private end(): void {
-    if (!this.isClosed || !this.isThrough) return;
+    this.unended -= 1;
+    if (this.unended > 0) return;
     const { record, response } = this;
     const { failure } = record;
     record.status ??= response.writableFinished || failure === undefined ? response.statusCode : failure.status;
@@ -170,4 +171,9 @@ export interface Route {
   readonly handle: Handler;
   /** What a token must open, one of them; none: no token is asked for. */
   readonly doors: readonly Door[];
+}
+
+/** Makes routes behind these doors. */
+export function behind(...doors: readonly Door[]) {
+  return (method: string, path: string, handle: Handler): Route => ({ method, path, doors, handle });
 }

@@ -4,13 +4,12 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { GatewayError } from "../core/errors.ts";
 import type { Caller } from "../core/gateway.ts";
 import type { Ask } from "../core/turn.ts";
-import type { Admitted, Call } from "./call.ts";
+import type { Call } from "./call.ts";
 import type { Hint } from "./settings.ts";
 
-/** `body`: of a request that may have a key. `terms`: of now, for a turn of a connection. */
-export function toCaller(call: Call, ask: Pick<Ask, "user">, body?: Buffer, terms: Admitted = call): Caller {
-  const { request, signal, record } = call;
-  const { settings, token, share } = terms;
+/** `body`: of a request that may have a key. */
+export function toCaller(call: Call, ask: Pick<Ask, "user">, body?: Buffer): Caller {
+  const { request, signal, record, settings, token, share } = call;
   const hint = readHint(settings.hints, request.headers, ask.user);
   return {
     owner: token.owner,
@@ -32,12 +31,6 @@ function readHint(hints: readonly Hint[], headers: IncomingHttpHeaders, user: st
     return hint.type === "user" ? `user:${value}` : `header:${hint.name}:${value}`;
   }
   return undefined;
-}
-
-/** The hint that the operator writes as `user=ann` or `header:X-Session-Id=garden`. */
-export function toHint(written: string): string | undefined {
-  const [, kind, value] = /^(user|header:[^=\s]+)=(.+)$/s.exec(written) ?? [];
-  return kind && `${kind.toLowerCase()}:${value}`;
 }
 
 const maxKeyCharacters = 255;

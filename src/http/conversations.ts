@@ -8,7 +8,7 @@ import { missing, readBody as readFields } from "../wires/fields.ts";
 import { checkConversationId, readItems, toKeptId, writeItem } from "../wires/responses/index.ts";
 import type { Seal } from "../wires/wire.ts";
 import { hasBody, readBody } from "./body.ts";
-import type { Call, Handler, Route } from "./call.ts";
+import { behind, type Call, type Route } from "./call.ts";
 import { readItemsWanted, showsSeals, unknownItem, writeList } from "./query.ts";
 import { toQuery } from "./router.ts";
 
@@ -22,6 +22,7 @@ export interface ConversationParts {
 
 export function createConversationRoutes({ gateway, store, sealOf, newKey, now }: ConversationParts): readonly Route[] {
   const path = "/v1/conversations";
+  const toRoute = behind("responses");
   return [
     toRoute("POST", path, async (call) => {
       const { owner } = call.token;
@@ -37,28 +38,26 @@ export function createConversationRoutes({ gateway, store, sealOf, newKey, now }
       if (fields.values["metadata"] === undefined) missing("metadata");
       const metadata = readMetadata(fields, "metadata") ?? {};
       const id = idIn(call);
-      if (!(await store.describeConversation(call.token.owner, id, metadata, now()))) throw unknownConversation(id);
+      known(await store.describeConversation(call.token.owner, id, metadata, now()), id);
       return { body: toWire(await read(call)) };
     }),
     toRoute("DELETE", `${path}/:id`, async (call) => {
       const id = idIn(call);
-      if (!(await store.deleteConversation(call.token.owner, id, newKey(), now()))) throw unknownConversation(id);
+      known(await store.deleteConversation(call.token.owner, id, newKey(), now()), id);
       return { body: { id, object: "conversation.deleted", deleted: true } };
     }),
     toRoute("GET", `${path}/:id/items`, async (call) => {
       const { owner } = call.token;
       const id = idIn(call);
       const query = toQuery(call.request.url);
-      const page = await store.conversationItems(owner, id, readItemsWanted(query));
-      if (page === undefined) throw unknownConversation(id);
+      const page = known(await store.conversationItems(owner, id, readItemsWanted(query)), id);
       return { body: writeList(page, sealOf(owner), showsSeals(query)) };
     }),
     toRoute("POST", `${path}/:id/items`, async (call) => {
       const { owner } = call.token;
       const id = idIn(call);
       const given = readItems(readFields((await readBody(call)).json), "items", sealOf(owner)) ?? missing("items");
-      const entries = await gateway.add(owner, id, given, call.signal);
-      if (entries === undefined) throw unknownConversation(id);
+      const entries = known(await gateway.add(owner, id, given, call.signal), id);
       return { body: writeList({ entries, hasMore: false }, sealOf(owner), showsSeals(toQuery(call.request.url))) };
     }),
     toRoute("GET", `${path}/:id/items/:item`, async (call) => {
@@ -75,9 +74,7 @@ export function createConversationRoutes({ gateway, store, sealOf, newKey, now }
 
   async function read(call: Call): Promise<Conversation> {
     const id = idIn(call);
-    const found = await store.conversation(call.token.owner, id);
-    if (found === undefined) throw unknownConversation(id);
-    return found;
+    return known(await store.conversation(call.token.owner, id), id);
   }
 
   /** An item's id names its turn. */
@@ -104,10 +101,9 @@ function toWire({ id, createdAt, metadata }: Conversation): object {
   return { id, object: "conversation", created_at: Math.floor(createdAt / 1_000), metadata };
 }
 
-function unknownConversation(id: string): GatewayError {
-  return new GatewayError("not_found", `Conversation with id '${id}' not found.`);
-}
-
-function toRoute(method: string, path: string, handle: Handler): Route {
-  return { method, path, doors: ["responses"], handle };
+/** What a conversation has; throws if there is none. */
+function known<Found>(found: Found | false | undefined, id: string): Found {
+  if (found === undefined || found === false)
+    throw new GatewayError("not_found", `Conversation with id '${id}' not found.`);
+  return found;
 }

@@ -5,7 +5,7 @@ import type { Operator } from "../core/store.ts";
 import { front as chat } from "../wires/chat/index.ts";
 import { front as responses } from "../wires/responses/index.ts";
 import type { Seal } from "../wires/wire.ts";
-import type { CallObserver, Handler, Route } from "./call.ts";
+import { behind, type CallObserver, type Handler, type Route } from "./call.ts";
 import { createConsoleRoutes } from "./console.ts";
 import { type ConversationParts, createConversationRoutes } from "./conversations.ts";
 import { createModelRoutes } from "./models.ts";
@@ -17,7 +17,7 @@ import { createStreams } from "./stream.ts";
 import { createTurnHandler } from "./turn.ts";
 import { createWebSockets } from "./websocket/accept.ts";
 
-export interface DoorParts extends Omit<OperatorParts, "streams"> {
+interface DoorParts extends Omit<OperatorParts, "streams"> {
   readonly gateway: Gateway;
   readonly store: Operator & ConversationParts["store"];
   readonly route: AdapterRoute;
@@ -49,9 +49,8 @@ export function createDoor(first: HttpSettings, parts: DoorParts) {
   /** Whether it can take turns. The adapters' names are the operator's. */
   const ready: Handler = async ({ token }) => {
     await store.check();
-    if (!token.opens.has("operator")) return { body: { status: "ready" } };
     const adapters = Object.fromEntries(route.states().map(({ name, state }) => [name, state]));
-    return { body: { status: "ready", adapters } };
+    return { body: { status: "ready", ...(token.opens.has("operator") && { adapters }) } };
   };
 
   const metrics: Handler = async () => {
@@ -72,16 +71,16 @@ export function createDoor(first: HttpSettings, parts: DoorParts) {
   };
 
   const routes: readonly Route[] = [
-    { method: "POST", path: "/v1/chat/completions", doors: ["chat"], handle: createTurnHandler(chat, shared) },
-    { method: "POST", path: "/v1/responses", doors: ["responses"], handle: createTurnHandler(responses, shared) },
+    behind("chat")("POST", "/v1/chat/completions", createTurnHandler(chat, shared)),
+    behind("responses")("POST", "/v1/responses", createTurnHandler(responses, shared)),
     sockets.route,
     ...createResponseRoutes(shared),
     ...createConversationRoutes(shared),
     ...createModelRoutes(() => route.models()),
     ...createOperatorRoutes(shared),
-    { method: "GET", path: "/healthz", doors: [], handle: () => ({ body: { status: "ok" } }) },
-    { method: "GET", path: "/readyz", doors: [], handle: ready },
-    { method: "GET", path: "/metrics", doors: ["metrics", "operator"], handle: metrics },
+    behind()("GET", "/healthz", () => ({ body: { status: "ok" } })),
+    behind()("GET", "/readyz", ready),
+    behind("metrics", "operator")("GET", "/metrics", metrics),
     ...createConsoleRoutes(new URL("../console/", import.meta.url)),
   ];
   const server = createServer(first, { ...shared, routes });

@@ -44,58 +44,38 @@ const lingerMs = 2_000;
 
 type Refused = (error: GatewayError, id: string, address: string | undefined) => void;
 
-/** Answers on the bare socket what is no HTTP request, and CONNECT: the client takes us for a proxy. */
+/** Answers on the bare socket what is no HTTP request. */
 export function refuseMalformed(server: Server, newId: () => string, refused: Refused): void {
-  function refuse(socket: Socket, words: Words): void {
-    const id = newId();
-    const { remoteAddress } = socket;
-    const error = answerBare(words, socket, id);
-    if (error !== undefined) refused(error, id, remoteAddress);
-  }
   server.on("clientError", ({ code }: NodeJS.ErrnoException, stream) => {
     const socket = stream as Socket;
     // Node reports each chunk that it cannot parse: a client that was answered and still sends is waited for.
     if (socket.writableEnded && code !== "ECONNRESET") return;
-    if (code === "ECONNRESET" || !socket.writable) socket.destroy();
-    else if (socket.bytesRead === 0) closeUnused(socket);
-    else refuse(socket, socketErrors[code ?? ""] ?? malformed);
+    // One that asked for nothing is no failure.
+    if (code === "ECONNRESET" || !socket.writable || socket.bytesRead === 0) socket.destroy();
+    else refuse(socket, new GatewayError(...(socketErrors[code ?? ""] ?? malformed)));
   });
-  server.on("connect", ({ socket }) => {
-    // Nobody else handles its errors now.
-    socket.on("error", () => {});
-    refuse(socket, [
-      "malformed_http",
-      "The gateway is not a proxy, so it does not support CONNECT. Send the request itself.",
-    ]);
-  });
-}
 
-/** A connection that asked for nothing. After a long tick, what it has sent meanwhile is read first. */
-function closeUnused(socket: Socket): void {
-  setImmediate(() => {
-    if (socket.bytesRead === 0) socket.destroy();
-  });
+  function refuse(socket: Socket, error: GatewayError): void {
+    // No public property tells the answer that is in progress on a socket; Node's own handler looks here too.
+    const { _httpMessage: answer } = socket as { readonly _httpMessage?: ServerResponse | null };
+    // Inside an answer that has begun, it would be taken for the rest of it.
+    if (answer?.headersSent === true) return void socket.destroy();
+    const id = newId();
+    // A request that was read has its own end.
+    if (!answer) refused(error, id, socket.remoteAddress);
+    answerBare(error, socket, id);
+  }
 }
 
 type Words = readonly [code: ErrorCode, message: string];
 
-/** Returns what was said, unless it was about a request that has its own end. */
-function answerBare(words: Words, socket: Socket, id: string): GatewayError | undefined {
-  // No public property tells the answer that is in progress on a socket; Node's own handler looks here too.
-  const { _httpMessage: answer } = socket as { readonly _httpMessage?: ServerResponse | null };
-  // Inside an answer that has begun, it would be taken for the rest of it.
-  if (answer?.headersSent === true) {
-    socket.destroy();
-    return undefined;
-  }
-  const error = new GatewayError(...words);
+function answerBare(error: GatewayError, socket: Socket, id: string): void {
   const body = JSON.stringify({ error: toWireError(error) });
   socket.write(
     `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\nx-request-id: ${id}\r\n\r\n${body}`,
   );
   closeAfterReading(socket);
-  return answer ? undefined : error;
 }
 
 const socketErrors: Readonly<Record<string, Words>> = {

@@ -1,23 +1,21 @@
-/** Where the server listens: at an address, or on a unix socket. */
+/** Where the server listens: at an address, at both of `localhost`, or on a unix socket. */
 import { once } from "node:events";
 import { chmodSync, lstatSync, rmSync } from "node:fs";
-import { type AddressInfo, connect, type ListenOptions, type Server } from "node:net";
+import { type AddressInfo, connect, createServer, type ListenOptions, type Server } from "node:net";
 import type { HttpSettings } from "./settings.ts";
-
-export interface Listener {
-  /** Resolves with the address. */
-  listen(where: Pick<HttpSettings, "bind" | "port" | "socketMode">): Promise<string>;
-  /** Accepts no connection; resolves when all are closed. */
-  close(): Promise<void>;
-}
 
 /** Connections that may wait to be accepted. */
 const backlog = 4096;
 
-export function createListener(server: Server, maxConnections: number): Listener {
+export function createListener(server: Server, maxConnections: number) {
   server.maxConnections = maxConnections;
+  /** Takes the connections of the second address of `localhost`. */
+  const second = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => server.emit("connection", socket));
+  second.maxConnections = maxConnections;
+
   return {
-    async listen({ bind, port, socketMode }) {
+    /** Resolves with the address. */
+    async listen({ bind, port, socketMode }: Pick<HttpSettings, "bind" | "port" | "socketMode">): Promise<string> {
       if (bind.startsWith("unix:")) {
         const path = bind.slice("unix:".length);
         await removeDeadSocket(path);
@@ -26,17 +24,27 @@ export function createListener(server: Server, maxConnections: number): Listener
         chmodSync(path, socketMode);
         return bind;
       }
-      // Every machine has its IPv4 address; which one a look-up names first is chance.
       await begin(server, { host: bind === "localhost" ? "127.0.0.1" : bind, port });
-      return toUrl(server.address() as AddressInfo);
+      const address = server.address() as AddressInfo;
+      // Some clients look the name up, and try only one of its addresses.
+      if (bind === "localhost") await begin(second, { host: "::1", port: address.port }).catch(ignoreAbsent);
+      return toUrl(address);
     },
-    close: () => new Promise((resolve) => server.close(() => resolve())),
+    /** Accepts no connection; resolves when all are closed. */
+    async close(): Promise<void> {
+      await Promise.all([server, second].map((each) => new Promise((resolve) => each.close(resolve))));
+    },
   };
 }
 
 async function begin(server: Server, where: ListenOptions): Promise<void> {
   server.listen({ backlog, ...where });
   await once(server, "listening");
+}
+
+/** Not every machine has IPv6. */
+function ignoreAbsent(thrown: NodeJS.ErrnoException): void {
+  if (thrown.code !== "EADDRNOTAVAIL" && thrown.code !== "EAFNOSUPPORT") throw thrown;
 }
 
 /** Clears what a killed process left behind. Anything else, or one in use, stays: listening reports it. */

@@ -1,36 +1,26 @@
 /** The models that a caller may name: as both wires list them, and as a request for a turn is held to them. */
 import { GatewayError } from "../core/errors.ts";
 import type { Ask } from "../core/turn.ts";
-import type { Tool } from "../core/settings.ts";
 import { isObject } from "../wires/fields.ts";
-import type { Call, Route } from "./call.ts";
+import { behind, type Call, type Route } from "./call.ts";
 import type { Token } from "./settings.ts";
 
 const paths = { chat: "/v1/chat/completions", responses: "/v1/responses" } as const;
 const doors = ["chat", "responses"] as const;
 
 export function createModelRoutes(list: () => Promise<readonly string[]>): readonly Route[] {
+  const toRoute = behind(...doors);
   return [
-    {
-      method: "GET",
-      path: "/v1/models",
-      doors,
-      handle: async (call) => ({
-        body: { object: "list", data: (await allowed(call)).map(toModel) },
-        headers: { "x-portico-endpoints": openEndpoints(call).join(", ") },
-      }),
-    },
-    {
-      method: "GET",
-      path: "/v1/models/*",
-      doors,
-      async handle(call) {
-        const [wanted = ""] = call.names;
-        if ((await allowed(call)).includes(wanted)) return { body: toModel(wanted) };
-        const message = `There is no model '${wanted}'. GET /v1/models lists them; other names are accepted too.`;
-        throw new GatewayError("not_found", message, { param: "model", wireCode: "model_not_found" });
-      },
-    },
+    toRoute("GET", "/v1/models", async (call) => ({
+      body: { object: "list", data: (await allowed(call)).map(toModel) },
+      headers: { "x-portico-endpoints": openEndpoints(call).join(", ") },
+    })),
+    toRoute("GET", "/v1/models/*", async (call) => {
+      const [wanted = ""] = call.names;
+      if ((await allowed(call)).includes(wanted)) return { body: toModel(wanted) };
+      const message = `There is no model '${wanted}'. GET /v1/models lists them; other names are accepted too.`;
+      throw new GatewayError("not_found", message, { param: "model", wireCode: "model_not_found" });
+    }),
   ];
 
   async function allowed({ token }: Call): Promise<readonly string[]> {
@@ -60,10 +50,9 @@ export function checkAsk(token: Token, { model, items, itemsParam, settings }: A
   if (settings.tools.length > most) throw tooMany("too_many_tools", "tools");
   if (token.models === undefined) return;
   checkModel(token, model, "model");
-  // Some servers try others in its place, and some tools have one of their own, also those that items bring.
+  // Some servers try others in its place, and some tools have one of their own.
   const { models, fallbacks, tools } = settings.native?.fields ?? {};
   for (const [param, list] of Object.entries({ models, fallbacks, tools })) checkList(token, list, param);
-  for (const item of items) if ("tools" in item) checkList(token, item.tools?.map(fieldsOf), itemsParam);
 }
 
 /** The entries are names, or objects with a `model`. */
@@ -74,10 +63,6 @@ function checkList(token: Token, list: unknown, param: string): void {
     else if (isObject(entry) && typeof entry["model"] === "string")
       checkModel(token, entry["model"], `${param}[${at}].model`);
   }
-}
-
-function fieldsOf(tool: Tool): unknown {
-  return tool.type === "other" ? tool.extra.fields : undefined;
 }
 
 function checkModel(token: Token, model: string, param: string): void {

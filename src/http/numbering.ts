@@ -30,7 +30,7 @@ function toName(key: string): string {
 }
 
 /** The last message of a stream that a reader has. */
-export interface LastEvent {
+interface LastEvent {
   readonly number: number;
   isOf(key: string): boolean;
 }

@@ -1,9 +1,9 @@
 /** The operator's routes: list, show, delete, export, import and prune what is stored, whoever owns it. */
 import { GatewayError, toWireError } from "../core/errors.ts";
 import type { Erased, Operator, Pruned, SessionRecord, SessionSummary, TurnRecord } from "../core/store.ts";
-import { type Fields, missing, readChoice, readInteger, readString } from "../wires/fields.ts";
+import { type Fields, missing, readInteger, readString } from "../wires/fields.ts";
 import { readPieces } from "./body.ts";
-import type { Call, Result, Route } from "./call.ts";
+import { behind, type Call, type Result, type Route } from "./call.ts";
 import { checkExclusive, hintNames, readFilter, readHintOf } from "./query.ts";
 import type { Streams } from "./stream.ts";
 
@@ -18,14 +18,11 @@ export interface OperatorParts {
 
 export function createOperatorRoutes({ store, streams, now, newKey, prune }: OperatorParts): readonly Route[] {
   return [
-    toRoute("GET", "/operator/sessions", [...hintNames, "after", "limit", "outside"], async (_call, query) => {
+    toRoute("GET", "/operator/sessions", [...hintNames, "after", "limit"], async (_call, query) => {
       const hint = readHintOf(query);
-      checkExclusive(query, "outside", "user");
-      checkExclusive(query, "outside", "hint");
       const limit = readInteger(query, "limit", 1, maxLimit) ?? usualLimit;
-      const wanted = { owner: readString(query, "owner"), after: readString(query, "after"), limit };
-      const isOutside = readChoice(query, "outside", ["true", "false"]) === "true";
-      const page = await (isOutside ? store.listOutside(wanted) : store.listSessions({ ...wanted, hint }));
+      const wanted = { hint, owner: readString(query, "owner"), after: readString(query, "after"), limit };
+      const page = await store.listSessions(wanted);
       return { body: { object: "list", data: page.entries.map(toSummary), hasMore: page.hasMore } };
     }),
     toRoute("DELETE", "/operator/sessions", hintNames, async ({ settings }, query) => {
@@ -76,7 +73,7 @@ export function createOperatorRoutes({ store, streams, now, newKey, prune }: Ope
 type Answer = (call: Call, query: Fields) => Promise<Result | undefined>;
 
 function toRoute(method: string, path: string, filters: readonly string[], answer: Answer): Route {
-  return { method, path, doors: ["operator"], handle: (call) => answer(call, readFilter(call.request, filters)) };
+  return behind("operator")(method, path, (call) => answer(call, readFilter(call.request, filters)));
 }
 
 /** An owner has one session under a hint. */
@@ -94,10 +91,8 @@ const toDeleted = ({ id, type }: Erased) => ({ id, object: type, deleted: true }
 
 const toDate = (at: number): string => new Date(at).toISOString();
 
-/** What is outside of sessions is named by its first turn. */
-function toSummary({ id, createdAt, updatedAt, ...rest }: SessionSummary): object {
-  const name = id.startsWith("conv_") ? id : `resp_${id}`;
-  return { id: name, ...rest, createdAt: toDate(createdAt), updatedAt: toDate(updatedAt) };
+function toSummary({ createdAt, updatedAt, ...rest }: SessionSummary): object {
+  return { ...rest, createdAt: toDate(createdAt), updatedAt: toDate(updatedAt) };
 }
 
 /** One JSON object, written while it is read: a session may be too long to hold in memory. */

@@ -6,7 +6,6 @@ import type { ItemsWanted, Page } from "../core/store.ts";
 import { type Fields, invalid, readChoice, readInteger, readString, unsupported } from "../wires/fields.ts";
 import { shownIdOf, toKeptId, writeItem } from "../wires/responses/index.ts";
 import type { Seal } from "../wires/wire.ts";
-import { toHint } from "./caller.ts";
 import { toQuery } from "./router.ts";
 
 /** As fields of a body are read: a limit is a number. */
@@ -33,7 +32,6 @@ export function readFilter({ url }: IncomingMessage, known: readonly string[]): 
   for (const name of query.keys()) {
     if (!known.includes(name)) unsupported(name, `Those accepted here: ${known.join(", ") || "none"}.`);
     if (query.getAll(name).length > 1) invalid(name, `Invalid '${name}': it may be given only once.`);
-    if (query.get(name) === "") invalid(name, `Invalid '${name}': it is empty.`);
   }
   return toFields(query);
 }
@@ -47,8 +45,9 @@ export function readHintOf(fields: Fields): string | undefined {
   const user = readString(fields, "user");
   const written = readString(fields, "hint") ?? (user && `user=${user}`);
   if (written === undefined) return undefined;
-  const expected = "Invalid 'hint': expected e.g. header:X-Session-Id=garden or user=ann.";
-  return toHint(written) ?? invalid("hint", expected);
+  const [, kind, value] = /^(user|header:[^=\s]+)=(.+)$/s.exec(written) ?? [];
+  if (kind === undefined) invalid("hint", "Invalid 'hint': expected e.g. header:X-Session-Id=garden or user=ann.");
+  return `${kind.toLowerCase()}:${value}`;
 }
 
 export function checkExclusive({ values }: Fields, param: string, other: string): void {

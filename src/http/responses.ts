@@ -2,16 +2,10 @@
 import { GatewayError } from "../core/errors.ts";
 import type { Promised, Recalled } from "../core/gateway.ts";
 import { invalid, isObject } from "../wires/fields.ts";
-import {
-  front,
-  readCompactRequest,
-  recall,
-  type ResponsesVoice,
-  writeCompaction,
-  writeItem,
-} from "../wires/responses/index.ts";
+import { front, readCompactRequest, recall, writeCompaction, writeItem } from "../wires/responses/index.ts";
+import type { Voice } from "../wires/wire.ts";
 import { readBody } from "./body.ts";
-import { type Call, type Handler, noteSaid, type Route } from "./call.ts";
+import { behind, type Call, noteSaid, type Route } from "./call.ts";
 import { toCaller } from "./caller.ts";
 import { tellInEvents, toRemarkHeaders } from "./events.ts";
 import { checkAsk } from "./models.ts";
@@ -23,6 +17,7 @@ import { toCircumstances, toText, type TurnParts } from "./turn.ts";
 export function createResponseRoutes(parts: TurnParts): readonly Route[] {
   const { gateway, sealOf } = parts;
   const path = "/v1/responses/:id";
+  const toRoute = behind("responses");
   return [
     toRoute("GET", path, async (call) => {
       const { request, token, share, signal } = call;
@@ -90,7 +85,7 @@ export function createResponseRoutes(parts: TurnParts): readonly Route[] {
   }
 
   /** A turn of the other dialect has no echo, and is no response. */
-  function voiceOf(call: Call, { echo }: Promised | Recalled, hasSeals = false): ResponsesVoice {
+  function voiceOf(call: Call, { echo }: Promised | Recalled, hasSeals = false): Voice {
     if (echo === undefined) throw unknownResponse(call);
     return recall(echo, { seal: sealOf(call.token.owner) }, hasSeals);
   }
@@ -98,9 +93,9 @@ export function createResponseRoutes(parts: TurnParts): readonly Route[] {
 
 /** In any case: Python writes True. */
 function readStream(query: URLSearchParams): boolean {
-  const written = query.getAll("stream").join().toLowerCase();
-  if (!/^(true|false|1|0|)$/.test(written)) invalid("stream", "Invalid 'stream': expected true or false.");
-  return written === "true" || written === "1";
+  const written = query.get("stream")?.toLowerCase() ?? "false";
+  if (written !== "true" && written !== "false") invalid("stream", "Invalid 'stream': expected true or false.");
+  return written === "true";
 }
 
 /** The model is optional there; without one, the default adapter counts. */
@@ -116,8 +111,4 @@ function keyIn(call: Call): string {
 
 function unknownResponse({ names }: Call): GatewayError {
   return new GatewayError("not_found", `Response with id '${names[0]}' not found.`);
-}
-
-function toRoute(method: string, path: string, handle: Handler): Route {
-  return { method, path, doors: ["responses"], handle };
 }

@@ -9,9 +9,7 @@ export interface Place extends Pick<Route, "path" | "doors"> {
   readonly routes: Map<string, Route>;
 }
 
-export type FindPlace = (path: string) => Place | undefined;
-
-export function createFindPlace(routes: readonly Route[]): FindPlace {
+export function createFindPlace(routes: readonly Route[]): (path: string) => Place | undefined {
   const places = new Map<string, Place>();
   for (const route of routes) {
     const { path, doors } = route;

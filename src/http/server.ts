@@ -128,7 +128,7 @@ export function createServer(first: HttpSettings, { routes, streams, now, newKey
   function send(call: Call, { status = 200, body, headers: own }: Result): void {
     const { request, response, record } = call;
     if (response.headersSent || response.destroyed) return;
-    const sent = typeof body === "object" && !Buffer.isBuffer(body) ? JSON.stringify(body) : body;
+    const sent = typeof body === "object" ? JSON.stringify(body) : body;
     const length = sent === undefined ? 0 : Buffer.byteLength(sent);
     // What a turn has made is sent in any case.
     if (length > atOnceBytes && request.method === "GET") call.share.take(length);
@@ -138,7 +138,7 @@ export function createServer(first: HttpSettings, { routes, streams, now, newKey
     const headers: Record<string, string | number> = { "cache-control": "no-store", "x-request-id": record.id };
     if (sent !== undefined) headers["content-type"] = "application/json; charset=utf-8";
     // Without a length some browsers wait for a body.
-    if (status !== 304) headers["content-length"] = length;
+    headers["content-length"] = length;
     response.writeHead(status, Object.assign(headers, own));
     response.end(request.method === "HEAD" ? undefined : sent);
     if (response.writableLength > 0) streams.watch(response);

@@ -17,7 +17,7 @@ export interface HttpSettings {
   readonly limits: HttpLimits;
 }
 
-export type Endpoint = "chat" | "responses";
+type Endpoint = "chat" | "responses";
 /** What a token may open. */
 export type Door = Endpoint | "metrics" | "operator";
 

@@ -1,8 +1,8 @@
 /** The endpoints that take turns: a body goes in, an answer comes out, whole, as a stream of events, or promised. */
-import type { Caller, Gateway, Heading, Promised, Said } from "../core/gateway.ts";
+import type { Caller, Gateway, Promised, Said } from "../core/gateway.ts";
 import type { Ask } from "../core/turn.ts";
 import { isObject } from "../wires/fields.ts";
-import type { Circumstances, Seal, Voice } from "../wires/wire.ts";
+import type { Circumstances, Front, Seal, Voice } from "../wires/wire.ts";
 import { readBody } from "./body.ts";
 import { type Admitted, type Call, type Handler, noteSaid, type Result } from "./call.ts";
 import { toCaller } from "./caller.ts";
@@ -16,17 +16,7 @@ export interface TurnParts extends EventParts {
   readonly sealOf: (owner: string) => Seal;
 }
 
-/** What a wire reads of a body. */
-export interface TurnFront {
-  readRequest(body: unknown, circumstances: Circumstances): { readonly ask: Ask; readonly voice: TurnVoice };
-}
-
-export interface TurnVoice extends Voice {
-  /** A turn that is not over; only a wire with background turns has it. */
-  progress?(heading: Heading, status: Promised["status"]): string;
-}
-
-export function createTurnHandler(front: TurnFront, parts: TurnParts): Handler {
+export function createTurnHandler(front: Front, parts: TurnParts): Handler {
   const { gateway, sealOf } = parts;
   return async (call) => {
     const { request, share, token } = call;
@@ -51,10 +41,7 @@ export function createTurnHandler(front: TurnFront, parts: TurnParts): Handler {
   };
 }
 
-export function toCircumstances(
-  { token, settings }: Omit<Admitted, "share">,
-  sealOf: TurnParts["sealOf"],
-): Circumstances {
+export function toCircumstances({ token, settings }: Admitted, sealOf: TurnParts["sealOf"]): Circumstances {
   return { seal: sealOf(token.owner), exposesReasoning: settings.exposesReasoning };
 }
 
@@ -67,7 +54,7 @@ function withDeployment(json: unknown, { request }: Call): unknown {
 async function answerWhole(
   call: Call,
   ask: Ask,
-  voice: TurnVoice,
+  voice: Voice,
   caller: Caller,
   { gateway, now }: TurnParts,
 ): Promise<Result> {
@@ -80,7 +67,7 @@ async function answerWhole(
 }
 
 /** A turn as it stands, as JSON. */
-export function toText(turn: Pick<Said, "heading" | "answer"> | Promised, voice: TurnVoice): string {
+export function toText(turn: Pick<Said, "heading" | "answer"> | Promised, voice: Voice): string {
   if ("answer" in turn) return voice.whole(turn.heading, turn.answer);
   return voice.progress?.(turn.heading, turn.status) ?? "";
 }

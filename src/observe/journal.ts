@@ -1,31 +1,59 @@
 /** What of a record is written down: a line of it, and one with the cause of a failure that is not the caller's. */
 import type { Remark } from "../core/adapter.ts";
-import type { GatewayError } from "../core/errors.ts";
 import type { Log } from "./log.ts";
 import { askedOf, failureOf, type RequestRecord } from "./record.ts";
 
-export function createJournal(log: Log) {
-  return {
-    ended(record: RequestRecord): void {
-      const { kind, id: requestId, key, status, isQuiet = false } = record;
-      const failure = failureOf(record);
-      const code = failure?.code ?? (status === 499 ? "client_closed" : undefined);
-      if (isQuiet && code === undefined) return;
-      const turnId = key && `resp_${key}`;
-      log.info(toFields(record, turnId, code), kind === "request" ? "request" : "turn");
-      if (failure === undefined || failure.status < 500) return;
-      const { message, cause: err = failure } = failure;
-      // Of a load that is shed the code says all.
-      if (failure.status !== 503 || err !== failure) log.error({ requestId, turnId, code, err }, message);
-    },
-    fellBack(adapter: string, { code, message, cause: err }: GatewayError): void {
-      log.error({ adapter, code, err }, `The adapter '${adapter}' could not answer, so another was asked: ${message}`);
-    },
+/** Tells of a request, or of a turn, when it is over. */
+export function createJournal(log: Log): (record: RequestRecord) => void {
+  const isTold = createSampling();
+  /** Refusals without a line, since the last line. */
+  let unlogged = 0;
+
+  return (record) => {
+    const { kind, status, isQuiet, owner, address } = record;
+    const failure = failureOf(record);
+    const code = failure?.code ?? (status === 499 ? "client_closed" : undefined);
+    if (isQuiet === true && code === undefined) return;
+    if ((status === 401 || status === 429) && !isTold(`${code} ${owner ?? address}`)) {
+      unlogged += 1;
+      return;
+    }
+    const fields = toFields(record, code, unlogged || undefined);
+    log.info(fields, kind === "request" ? "request" : "turn");
+    unlogged = 0;
+    if (failure === undefined || failure.status < 500) return;
+    const { message, cause: err = failure } = failure;
+    const { requestId, turnId } = fields;
+    // Of a load that is shed the code says all.
+    if (failure.status !== 503 || err !== failure) log.error({ requestId, turnId, code, err }, message);
+  };
+}
+
+/** So many refusals of one kind and caller have lines within a minute; further ones each time their number has doubled. */
+const maxAlike = 10;
+const minuteMs = 60_000;
+/** Further kinds and callers count as one: an attack from everywhere must fill neither the memory nor the log. */
+const maxKinds = 100;
+
+/** Whether a refusal has a line: a flood must not bury the rest of the log. */
+function createSampling(): (kind: string) => boolean {
+  const counts = new Map<string, number>();
+  let since = -Infinity;
+  return (kind) => {
+    const now = performance.now();
+    if (now - since >= minuteMs) {
+      since = now;
+      counts.clear();
+    }
+    const counted = counts.size < maxKinds || counts.has(kind) ? kind : "others";
+    const count = (counts.get(counted) ?? 0) + 1;
+    counts.set(counted, count);
+    return count <= maxAlike || (count & (count - 1)) === 0;
   };
 }
 
 /** Nothing of what was said, no hint and no credential. */
-function toFields(record: RequestRecord, turnId: string | undefined, code: string | undefined) {
+function toFields(record: RequestRecord, code: string | undefined, unlogged: number | undefined) {
   const { heading, answer, firstMs } = record;
   const asked = askedOf(heading);
   const usage = answer?.usage;
@@ -42,7 +70,7 @@ function toFields(record: RequestRecord, turnId: string | undefined, code: strin
     owner: record.owner,
     address: record.address,
     objectId: shorten(record.objectId),
-    turnId,
+    turnId: record.key && `resp_${record.key}`,
     model: heading?.model,
     adapter: asked?.adapter,
     upstreamModel: asked?.model,
@@ -54,6 +82,7 @@ function toFields(record: RequestRecord, turnId: string | undefined, code: strin
     tried,
     warning,
     code,
+    unlogged,
   };
 }
 
@@ -64,8 +93,9 @@ function shorten(text: string | undefined): string | undefined {
   return text === undefined || text.length <= maxLength ? text : text.slice(0, maxLength);
 }
 
-/** Who could not answer, and what was left out. */
+/** Who could not answer, and what was left out. Mostly the only remark is who was asked. */
 function toWords(remarks: readonly Remark[] = []): { readonly tried?: string; readonly warning?: string } {
+  if (remarks.length < 2) return nothing;
   const tried: string[] = [];
   const warning: string[] = [];
   for (const remark of remarks) {
@@ -75,3 +105,5 @@ function toWords(remarks: readonly Remark[] = []): { readonly tried?: string; re
   }
   return { tried: shorten(tried.join(", ") || undefined), warning: shorten(warning.join(", ") || undefined) };
 }
+
+const nothing = {};

@@ -34,16 +34,11 @@ export function createLog(first: keyof typeof levels): OpenLog {
 
 /** A line that a program's own log fails to write stops nothing. */
 export function guardLog(log: Log): OpenLog {
-  function attempt(level: keyof Log, fields: object, message: string): void {
+  const toSafe = (level: keyof Log) => (fields: object, message: string) => {
     // There is nowhere else to tell a failure.
     Promise.try(() => log[level](fields, message)).catch(() => {});
-  }
-  return {
-    info: (fields, message) => attempt("info", fields, message),
-    error: (fields, message) => attempt("error", fields, message),
-    setLevel() {},
-    async close() {},
   };
+  return { info: toSafe("info"), error: toSafe("error"), setLevel() {}, async close() {} };
 }
 
 function toLine(level: number, fields: object, message: string): string {
@@ -81,7 +76,8 @@ function createSink(file: number) {
     timer = undefined;
     if (isWriting) return;
     if (batch.length === 0) {
-      batch = Buffer.from(lost > 0 ? waiting + toLostLine(lost) : waiting);
+      if (lost > 0) waiting += toLine(levels.error, { lost }, "Log lines were lost: their reader did not keep up.");
+      batch = Buffer.from(waiting);
       waiting = "";
       lost = 0;
     }
@@ -109,8 +105,4 @@ function createSink(file: number) {
       clearTimeout(timer);
     },
   };
-}
-
-function toLostLine(lost: number): string {
-  return toLine(levels.error, { lost }, "Log lines were lost: their reader did not keep up.");
 }

@@ -1,7 +1,7 @@
 /** The one record of a request, or of a turn that ended without one: all that is logged, counted and traced of it. */
-import type { ErrorCode, GatewayError } from "../core/errors.ts";
+import type { GatewayError } from "../core/errors.ts";
 import type { Heading } from "../core/gateway.ts";
-import type { Answer, Status, Trace, Usage } from "../core/turn.ts";
+import type { Answer, Trace } from "../core/turn.ts";
 
 /** Whoever answers fills it, and tells it once, at the end. What is not known is absent. */
 export interface RequestRecord {
@@ -35,16 +35,6 @@ export interface RequestRecord {
   readonly isStreamed?: boolean | undefined;
   /** From its arrival to the first word of its answer, and to the end. */
   readonly firstMs?: number | undefined;
-  readonly ms: number;
-}
-
-/** How one attempt at an adapter went. */
-export interface Attempt {
-  readonly outcome: Status;
-  /** Of a failure. */
-  readonly code?: ErrorCode | undefined;
-  /** As far as the adapter reported it. */
-  readonly usage?: Usage | undefined;
   readonly ms: number;
 }
 

@@ -1,8 +1,8 @@
-/** OpenTelemetry spans of requests and of attempts at adapters, if the process has an SDK; and the trace that is passed on. */
+/** An OpenTelemetry span of every request, if the process has an SDK; and the trace that is passed on. */
 import type { IncomingHttpHeaders } from "node:http";
-import type { Context, Span } from "@opentelemetry/api";
-import type { Trace, Turn } from "../core/turn.ts";
-import { type Attempt, failureOf, type RequestRecord } from "./record.ts";
+import type { Span } from "@opentelemetry/api";
+import type { Trace } from "../core/turn.ts";
+import { askedOf, failureOf, type RequestRecord } from "./record.ts";
 
 /** Undefined if no SDK was there before the gateway: then neither the start nor a request pays for spans. */
 export async function findSpans() {
@@ -10,38 +10,38 @@ export async function findSpans() {
   const { context, createTraceState, isSpanContextValid, SpanKind, SpanStatusCode, trace } =
     await import("@opentelemetry/api");
   const tracer = trace.getTracer("portico");
-  /** What was made here, by the trace that stands for it. */
-  const known = new WeakMap<Trace, { readonly span: Span; readonly within: Context }>();
+  /** By the trace that stands for it. */
+  const spans = new WeakMap<Trace, Span>();
 
-  /** An SDK without a tracer (one for metrics, say) gives spans no valid ids. */
-  function toTrace(span: Span, parent: Context): Trace | undefined {
-    const { traceId, spanId, traceFlags, traceState } = span.spanContext();
-    if (!isSpanContextValid(span.spanContext())) return undefined;
-    const flags = traceFlags.toString(16).padStart(2, "0");
-    const own = { parent: `00-${traceId}-${spanId}-${flags}`, state: traceState?.serialize() || undefined };
-    known.set(own, { span, within: trace.setSpan(parent, span) });
-    return own;
-  }
-
-  function toContext(given: Trace | undefined): Context {
-    const active = context.active();
-    if (given === undefined) return active;
-    const [, traceId = "", spanId = "", flags = ""] = given.parent.split("-");
-    const traceState = given.state === undefined ? undefined : createTraceState(given.state);
+  function toContext({ parent, state }: Trace) {
+    const [, traceId = "", spanId = "", flags = ""] = parent.split("-");
+    const traceState = state === undefined ? undefined : createTraceState(state);
     const remote = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
-    return trace.setSpanContext(active, traceState === undefined ? remote : { ...remote, traceState });
+    return trace.setSpanContext(context.active(), traceState === undefined ? remote : { ...remote, traceState });
   }
 
   return {
     /** A request begins, or a turn of a connection. */
     begin(headers: IncomingHttpHeaders): Trace | undefined {
+      const given = readTrace(headers);
       // If the SDK traces HTTP itself, our span is a child of its span.
-      const within = trace.getActiveSpan() === undefined ? toContext(readTrace(headers)) : context.active();
-      return toTrace(tracer.startSpan("request", { kind: SpanKind.SERVER }, within), within);
+      const isInner = given === undefined || trace.getActiveSpan() !== undefined;
+      const span = tracer.startSpan(
+        "request",
+        { kind: SpanKind.SERVER },
+        isInner ? context.active() : toContext(given),
+      );
+      const { traceId, spanId, traceFlags, traceState } = span.spanContext();
+      // An SDK without a tracer (one for metrics, say) gives spans no valid ids.
+      if (!isSpanContextValid(span.spanContext())) return undefined;
+      const flags = traceFlags.toString(16).padStart(2, "0");
+      const own = { parent: `00-${traceId}-${spanId}-${flags}`, state: traceState?.serialize() || undefined };
+      spans.set(own, span);
+      return own;
     },
     ended(record: RequestRecord): void {
-      const { kind, id, method = "", route, status, heading } = record;
-      const span = record.trace && known.get(record.trace)?.span;
+      const { kind, id, method = "", route, status, heading, answer } = record;
+      const span = record.trace && spans.get(record.trace);
       // A turn that goes on without its caller stands in the request's trace, whose span has ended.
       if (span === undefined || kind !== "request") return;
       const failure = failureOf(record);
@@ -51,36 +51,17 @@ export async function findSpans() {
         "http.route": route,
         "http.response.status_code": status,
         "portico.request.id": id,
+        "portico.history": heading?.told,
+        "gen_ai.provider.name": askedOf(heading)?.adapter,
         "gen_ai.request.model": heading?.model,
         "gen_ai.conversation.id": heading?.session,
-        "portico.history": heading?.told,
+        "gen_ai.usage.input_tokens": answer?.usage?.inputTokens,
+        "gen_ai.usage.output_tokens": answer?.usage?.outputTokens,
         "error.type": failure?.code,
       });
       // A caller's mistake is no failure of the server.
       if ((failure?.status ?? status ?? 0) >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
-    },
-    ask(adapter: string, { model, stream, trace: asked }: Turn) {
-      const within = (asked && known.get(asked)?.within) ?? toContext(asked);
-      const span = tracer.startSpan(`chat ${model}`, { kind: SpanKind.CLIENT }, within);
-      return {
-        /** What the model's server is told in place of the turn's own. */
-        trace: toTrace(span, within),
-        ended({ outcome, code, usage }: Attempt): void {
-          span.setAttributes({
-            "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": adapter,
-            "gen_ai.request.model": model,
-            "gen_ai.request.stream": stream,
-            "gen_ai.usage.input_tokens": usage?.inputTokens,
-            "gen_ai.usage.output_tokens": usage?.outputTokens,
-            "portico.outcome": outcome,
-            "error.type": code,
-          });
-          if (outcome === "failed") span.setStatus({ code: SpanStatusCode.ERROR });
-          span.end();
-        },
-      };
     },
   };
 }

@@ -2,109 +2,71 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { GatewayError } from "../core/errors.ts";
 import type { Item } from "../core/item.ts";
+import type { Metadata } from "../core/store.ts";
 import type { Answer } from "../core/turn.ts";
 import type { Kind } from "./rows.ts";
 
 /** The engine before this one wrote version 1. */
 export const archiveVersion = 2;
 
-export type Line = HeadLine | SessionLine | TurnLine | { readonly type: "end" };
+type Check<Value> = (value: unknown) => value is Value;
 
-/** Without the keys no hint is recognised again, and nothing opens that clients carry sealed. The store's own come first. */
-export interface HeadLine {
-  readonly type: "portico";
-  readonly version: number;
-  readonly hintKeys: readonly string[];
-  readonly sealKeys: readonly string[];
-}
-
-/** Its turns follow it, each after the one that it follows. */
-export interface SessionLine {
-  readonly type: "session";
-  readonly id: string;
-  readonly owner: string;
-  readonly kind: Kind;
-  readonly shows: boolean;
-  readonly tip?: string | undefined;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly createdAt: string;
-  readonly usedAt: string;
-}
-
-export interface TurnLine {
-  readonly type: "turn";
-  readonly id: string;
-  readonly owner: string;
-  readonly session: string;
-  readonly parent?: string | undefined;
-  readonly remembers: boolean;
-  readonly question?: string | undefined;
-  readonly digest?: string | undefined;
-  readonly createdAt: string;
-  readonly model: string;
-  /** Where one was deleted a null stands. */
-  readonly input: readonly (Item | null)[];
-  readonly answer: readonly (Item | null)[];
-  /** What was deleted, and holds the tree together, has nothing to tell. */
-  readonly told?: Omit<Answer, "items"> | undefined;
-  readonly echo?: string | undefined;
-}
-
-type Check = (value: unknown) => boolean;
-
-const isText: Check = (value) => typeof value === "string";
-const isFlag: Check = (value) => typeof value === "boolean";
-const isObject = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-const matches =
-  (pattern: RegExp): Check =>
-  (value) =>
-    typeof value === "string" && pattern.test(value);
-const optional =
-  (check: Check): Check =>
-  (value) =>
-    value === undefined || check(value);
-const isName = matches(/./s);
+const checks = <Value>(isRight: (value: unknown) => boolean): Check<Value> => isRight as Check<Value>;
+const matches = <Text extends string>(pattern: RegExp) =>
+  checks<Text>((value) => typeof value === "string" && pattern.test(value));
+const optional = <Value>(check: Check<Value>) =>
+  checks<Value | undefined>((value) => value === undefined || check(value));
+const listOf = <Value>(check: Check<Value>) =>
+  checks<readonly Value[]>((value) => Array.isArray(value) && value.every(check));
+const isObject = checks<object>((value) => typeof value === "object" && value !== null && !Array.isArray(value));
+const isText = matches(/^/);
+const isFlag = checks<boolean>((value) => typeof value === "boolean");
 const isKey = matches(/^[0-9a-f]{25}$/);
-const isSession = matches(/^conv_[0-9a-f]{48}$/);
-const isMark = matches(/^[A-Za-z0-9+/=_-]{1,64}$/);
-const isSecret = matches(/^[0-9a-f]{64}$/);
-const isDate: Check = (value) =>
-  matches(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/)(value) && !Number.isNaN(Date.parse(String(value)));
-const isSecrets: Check = (value) => Array.isArray(value) && value.length > 0 && value.every(isSecret);
-const isItems: Check = (value) =>
-  Array.isArray(value) &&
-  value.every((item) => item === null || (isObject(item) && "type" in item && isText(item.type)));
+const isSecrets = listOf(matches(/^[0-9a-f]{64}$/));
+const isDate = checks<string>((value) => isText(value) && !Number.isNaN(Date.parse(value)));
+const isMetadata = checks<Metadata>((value) => isObject(value) && Object.values(value).every(isText));
+/** Where one was deleted a null stands. */
+const isItem = checks<Item | null>((value) => value === null || (isObject(value) && "type" in value));
 
-const forms: Readonly<Record<Line["type"], Readonly<Record<string, Check>>>> = {
-  portico: { hintKeys: isSecrets, sealKeys: isSecrets },
+const forms = {
+  /** Without the keys no hint is recognised again, and nothing opens that clients carry sealed. The store's own come first. */
+  portico: {
+    version: checks<number>((version) => typeof version === "number"),
+    hintKeys: isSecrets,
+    sealKeys: isSecrets,
+  },
+  /** Its turns follow it, each after the one that it follows. */
   session: {
-    id: isSession,
-    owner: isName,
-    kind: matches(/^(hidden|hinted|named)$/),
+    id: matches(/^conv_[0-9a-f]{48}$/),
+    owner: matches(/./s),
+    kind: matches<Kind>(/^(hidden|hinted|named)$/),
     shows: isFlag,
     tip: optional(isKey),
-    metadata: (value) => isObject(value) && Object.values(value).every(isText),
+    metadata: isMetadata,
     createdAt: isDate,
     usedAt: isDate,
   },
   turn: {
     id: isKey,
-    owner: isName,
-    session: isSession,
     parent: optional(isKey),
     remembers: isFlag,
-    question: optional(isMark),
-    digest: optional(isMark),
+    question: optional(isText),
+    digest: optional(isText),
     createdAt: isDate,
     model: isText,
-    input: isItems,
-    answer: isItems,
-    told: optional(isObject),
+    input: listOf(isItem),
+    answer: listOf(isItem),
+    /** What was deleted, and holds the tree together, has nothing to tell. */
+    told: optional(checks<Omit<Answer, "items">>(isObject)),
     echo: optional(isText),
   },
   end: {},
 };
+
+type Forms = typeof forms;
+type Fields<Form> = { readonly [Name in keyof Form]: Form[Name] extends Check<infer Value> ? Value : never };
+export type LineOf<Type extends keyof Forms> = { readonly type: Type } & Fields<Forms[Type]>;
+export type Line = { [Type in keyof Forms]: LineOf<Type> }[keyof Forms];
 
 /** Throws with the number of the line that is wrong, and its field. */
 export function* readArchive(path: string): Generator<Line> {
@@ -130,12 +92,10 @@ function readLine(number: number, text: string): Line {
     throw wrongLine(number, "is not an object with a 'type'");
   if (!isType(line.type)) throw wrongLine(number, `has the unknown type ${JSON.stringify(line.type)}`);
   const fields = line as Readonly<Record<string, unknown>>;
-  if (line.type === "portico" && fields["version"] !== archiveVersion)
-    throw wrongLine(
-      number,
-      `has version ${String(fields["version"])}, but this release reads version ${archiveVersion}`,
-    );
-  for (const [name, isRight] of Object.entries(forms[line.type]))
+  const { version } = fields;
+  if (line.type === "portico" && version !== archiveVersion)
+    throw wrongLine(number, `has version ${String(version)}, but this release reads version ${archiveVersion}`);
+  for (const [name, isRight] of Object.entries<Check<unknown>>(forms[line.type]))
     if (!isRight(fields[name])) throw wrongLine(number, `has an invalid field: '${name}'`);
   return line as Line;
 }

@@ -2,11 +2,11 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 
 const turn = `t.n, t.key, t.session, s.name, s.kind, t.model, t.created, t.input, t.answer, t.told, t.echo`;
-const summary = `s.n, s.name, s.kind, s.owner, s.created, s.used,
+const summary = `s.name, s.kind, s.owner, s.created AS "createdAt", s.used AS "updatedAt",
   (SELECT count(*) FROM turn t WHERE t.session = s.n AND t.digest IS NOT NULL) AS turns,
   (SELECT t.input FROM turn t WHERE length(t.input) < 100000
     AND t.n = (SELECT min(f.n) FROM turn f WHERE f.session = s.n AND f.digest IS NOT NULL)) AS input`;
-const record = `s.n, s.id, s.name, s.kind, s.owner, s.created, s.used, s.metadata, s.shows,
+const record = `s.n, s.name, s.kind, s.owner, s.created AS "createdAt", s.used AS "updatedAt", s.metadata, s.shows,
   (SELECT t.key FROM turn t WHERE t.n = s.tip) AS tip`;
 
 export const cold = {
@@ -17,16 +17,16 @@ export const cold = {
     FROM turn t LEFT JOIN session s ON s.n = t.session WHERE t.n = ?`,
   isFollowed: "SELECT 1 FROM turn WHERE parent = ? LIMIT 1",
   followers: "SELECT n FROM turn WHERE parent = ? LIMIT 2",
-  below: `WITH RECURSIVE below (n) AS (
-      SELECT CAST(? AS BIGINT) UNION ALL SELECT t.n FROM below JOIN turn t ON t.parent = below.n
-    ) SELECT b.n FROM below b JOIN turn t ON t.n = b.n ORDER BY t.depth DESC LIMIT ?`,
   emptyTurn: `UPDATE turn SET question = NULL, digest = NULL, model = '', input = '[]', answer = '[]', told = '', echo = NULL
     WHERE n = ?`,
   removeTurn: "DELETE FROM turn WHERE n = ?",
   removeRecord: "DELETE FROM record WHERE turn = ?",
-  /** Streams that can no longer be resumed are told whole, and keys that have had their time are free. */
+  /** Streams that can no longer be resumed are told whole. */
   expireLogs:
-    "UPDATE record SET log = NULL, name = NULL, fingerprint = NULL WHERE log IS NOT NULL AND turn < (SELECT max(n) FROM turn WHERE created < ?)",
+    "UPDATE record SET log = NULL WHERE log IS NOT NULL AND turn <= (SELECT max(n) FROM turn WHERE created < ?)",
+  /** Keys that have had their time are free. */
+  expireKeys: `UPDATE record SET name = NULL, fingerprint = NULL
+    WHERE name IS NOT NULL AND turn <= (SELECT max(n) FROM turn WHERE created < ?)`,
   expiredUnnamed: "SELECT turn AS n FROM record WHERE unnamed = 1 AND name IS NULL LIMIT ?",
   freeFollowers: "UPDATE turn SET parent = NULL WHERE parent = ?",
   removeCall: "DELETE FROM call WHERE session = ? AND id = ? AND turn = ?",
@@ -74,15 +74,13 @@ export const cold = {
   // What an operator sees.
   owners: "SELECT DISTINCT owner FROM session WHERE kind <> 'hidden'",
   session: `SELECT ${record} FROM session s WHERE s.id = ? AND s.name = ?`,
-  sessionAround: `SELECT ${record}, t.n AS turn FROM turn t JOIN session s ON s.n = t.session
-    WHERE t.n = ? AND t.key = ?`,
+  /** Also by its first turn, once that is gone. */
+  hiddenAround: `SELECT ${record} FROM session s WHERE s.kind = 'hidden'
+    AND (s.id = ? AND s.name = ? OR s.n = (SELECT t.session FROM turn t WHERE t.n = ? AND t.key = ?))`,
   sessionsBehind: `SELECT ${summary} FROM session s WHERE s.kind <> 'hidden' AND s.owner = coalesce(?, s.owner)
     AND (s.used < ? OR (s.used = ? AND s.n < ?)) ORDER BY s.used DESC, s.n DESC LIMIT ?`,
   summary: `SELECT ${summary} FROM session s WHERE s.id = ? AND s.name = ? AND s.kind <> 'hidden'`,
-  hiddenBehind: `SELECT ${summary} FROM session s WHERE s.kind = 'hidden' AND s.owner = coalesce(?, s.owner)
-    AND s.id < ? ORDER BY s.id DESC LIMIT ?`,
   turnNumbers: "SELECT n FROM turn WHERE session = ? ORDER BY depth, n",
-  newestTurn: "SELECT max(n) AS n FROM turn",
 
   // The archive.
   sessionIds: "SELECT id FROM session ORDER BY id",
@@ -94,7 +92,7 @@ export const cold = {
   addSecret: "INSERT INTO secret (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING",
   sessionById: "SELECT n, name, owner FROM session WHERE id = ?",
   setUse: "UPDATE session SET shows = ?, used = ? WHERE n = ?",
-  turnById: "SELECT n, key, session, depth FROM turn WHERE n = ?",
+  turnById: "SELECT t.n, t.depth, s.name FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ? AND t.key = ?",
   giveTip: `UPDATE session SET tip = ? WHERE id = ? AND tip IS NULL
     AND EXISTS (SELECT 1 FROM turn t WHERE t.n = ? AND t.key = ? AND t.session = session.n)`,
 } as const;

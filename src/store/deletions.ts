@@ -5,7 +5,7 @@ import { callsIn, digestsIn, inputId } from "./rows.ts";
 
 /** How many turns one step removes. */
 const stepTurns = 50;
-const dayMs = 86_400_000;
+export const dayMs = 86_400_000;
 
 export interface Erasure {
   readonly name: string;
@@ -129,20 +129,10 @@ export function createDeletions({ one, all, run }: Tables) {
       return true;
     },
 
-    /** Removes some of a turn of a hidden session and of all that follows it, the last first. */
-    removeBelow({ name, moment, at, turn }: Erasure & { readonly turn: number }): Step {
-      markErased({ name, moment, at });
-      const rows = all<{ readonly n: number }>(cold.below, turn, stepTurns);
-      for (const { n } of rows) {
-        const row = read(n);
-        if (row !== undefined) removeEnd(row);
-      }
-      return { turns: rows.length, isDone: rows.length < stepTurns };
-    },
-
-    /** Ends what is kept for a day: streams that resume, keys, and turns that only their key found. */
-    expire({ before }: { readonly before: number }): Step {
-      run(cold.expireLogs, before);
+    /** Ends streams that resume, and keys with the turns that only their key found. */
+    expire({ keysBefore, logsBefore }: { readonly keysBefore: number; readonly logsBefore: number }): Step {
+      run(cold.expireLogs, logsBefore);
+      run(cold.expireKeys, keysBefore);
       const unnamed = all<{ readonly n: number }>(cold.expiredUnnamed, stepTurns);
       for (const { n } of unnamed) {
         const row = read(n);

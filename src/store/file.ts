@@ -159,7 +159,7 @@ CREATE TABLE session (
   used INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX session_n ON session (n);
-CREATE INDEX session_owner ON session (owner) WHERE kind <> 'hidden';
+CREATE INDEX session_owner ON session (owner, n) WHERE kind <> 'hidden';
 
 -- question and digest are what a client shows of it; a turn that was broken off has none, so only its key finds it.
 CREATE TABLE turn (

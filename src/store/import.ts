@@ -1,6 +1,6 @@
 /** Takes in an archive, in one transaction: all of it or, if a line is wrong, nothing. What is there stays as it is. */
 import type { Commit, Imported } from "../core/store.ts";
-import { type HeadLine, readArchive, refuse, type SessionLine, type TurnLine } from "./archive.ts";
+import { type LineOf, readArchive, refuse } from "./archive.ts";
 import { cold, type Tables, toNumber } from "./cold.ts";
 import { createNotes } from "./deletions.ts";
 import { type NewSession, toRow, toldAt, type TurnRow } from "./rows.ts";
@@ -8,16 +8,15 @@ import { readSecrets } from "./secrets.ts";
 
 interface Hands {
   addSession(session: NewSession, metadata: string): number;
-  addTurn(row: TurnRow): boolean;
+  addTurn(row: TurnRow): void;
 }
 
 export function createImport({ one, run, all }: Tables, { addSession, addTurn }: Hands) {
   const notes = createNotes({ one, run });
-  const findSession = (name: string) => one<KnownSession>(cold.sessionById, toNumber(name));
-  const findTurn = (key: string) => one<KnownTurn>(cold.turnById, toNumber(key));
+  const findTurn = (key: string) => one<KnownTurn>(cold.turnById, toNumber(key), key);
 
   /** They are tried after the store's own. */
-  function takeKeys({ hintKeys, sealKeys }: HeadLine): void {
+  function takeKeys({ hintKeys, sealKeys }: LineOf<"portico">): void {
     for (const [kind, keys] of Object.entries({ hints: hintKeys, seals: sealKeys })) {
       const known = readSecrets(all, kind);
       for (const key of keys) if (!known.includes(key)) run(cold.addSecret, `${kind}:${key.slice(0, 16)}`, key);
@@ -25,9 +24,9 @@ export function createImport({ one, run, all }: Tables, { addSession, addTurn }:
   }
 
   /** False: it is there already. */
-  function takeSession({ id, owner, kind, metadata, shows, createdAt, usedAt }: SessionLine): boolean {
+  function takeSession({ id, owner, kind, metadata, shows, createdAt, usedAt }: LineOf<"session">): boolean {
     const name = toName(id);
-    const known = findSession(name);
+    const known = one<KnownSession>(cold.sessionById, toNumber(name));
     if (known?.name === name && known.owner === owner) return false;
     if (known !== undefined) throw refuse(`The session ${id} belongs to another owner here.`);
     run(cold.unmarkErased, toNumber(name));
@@ -37,32 +36,29 @@ export function createImport({ one, run, all }: Tables, { addSession, addTurn }:
   }
 
   /** False: it is there already. */
-  function takeTurn(line: TurnLine): boolean {
-    const { id, owner, parent } = line;
-    const session = findSession(toName(line.session));
-    if (session === undefined) throw refuse(`The turn ${id} belongs to no session that stands before it.`);
-    if (session.owner !== owner)
-      throw refuse(`The turn ${id} has the owner '${owner}', and its session another owner.`);
-    const known = findTurn(id);
-    if (known?.key === id && known.session === session.n) return false;
-    if (known !== undefined) throw refuse(`There is another turn with the key of ${id} in this store.`);
+  function takeTurn(line: LineOf<"turn">, session: LineOf<"session"> | undefined): boolean {
+    const { id, parent } = line;
+    if (session === undefined) throw refuse(`The turn ${id} has no session before it.`);
+    if (findTurn(id) !== undefined) return false;
     const above = parent === undefined ? undefined : findTurn(parent);
-    if (parent !== undefined && (above?.key !== parent || above.session !== session.n))
+    if (parent !== undefined && above?.name !== toName(session.id))
       throw refuse(`The turn ${id} follows the turn ${parent}, which does not stand before it in its session.`);
-    addTurn(toTurnRow(line, above));
+    addTurn(toTurnRow(line, session, above));
     return true;
   }
 
   return {
     importLines({ path }: { readonly path: string }): Imported {
       let [sessions, turns, oldest] = [0, 0, Number.MAX_SAFE_INTEGER];
+      let session: LineOf<"session"> | undefined;
       const tips: (readonly [session: string, tip: string])[] = [];
       for (const line of readArchive(path)) {
         if (line.type === "portico") takeKeys(line);
         else if (line.type === "session") {
+          session = line;
           if (takeSession(line) && line.kind !== "hidden") sessions += 1;
           if (line.tip !== undefined) tips.push([line.id, line.tip]);
-        } else if (line.type === "turn" && takeTurn(line)) {
+        } else if (line.type === "turn" && takeTurn(line, session)) {
           turns += 1;
           oldest = Math.min(oldest, toNumber(line.id));
         }
@@ -76,19 +72,14 @@ export function createImport({ one, run, all }: Tables, { addSession, addTurn }:
 }
 
 /** As if it was said here: every field was checked. */
-function toTurnRow(line: TurnLine, above: KnownTurn | undefined): TurnRow {
+function toTurnRow(line: LineOf<"turn">, session: LineOf<"session">, above: KnownTurn | undefined): TurnRow {
   const { id: key, digest, question = "", told, answer: items } = line;
-  const parent = above && {
-    turn: above.n,
-    depth: above.depth,
-    digest: "",
-    remembers: false,
-    hasFollowers: true,
-  };
   const row = toRow({
     ...line,
     key,
-    parent,
+    owner: session.owner,
+    session: session.id,
+    parent: above && { turn: above.n, depth: above.depth },
     createdAt: Date.parse(line.createdAt),
     marks: { question, digest: digest ?? "" },
     isLoose: digest === undefined,
@@ -101,14 +92,13 @@ function toTurnRow(line: TurnLine, above: KnownTurn | undefined): TurnRow {
 const toName = (id: string): string => id.slice("conv_".length);
 
 interface KnownSession {
-  readonly n: number;
   readonly name: string;
   readonly owner: string;
 }
 
 interface KnownTurn {
   readonly n: number;
-  readonly key: string;
-  readonly session: number;
   readonly depth: number;
+  /** Its session's. */
+  readonly name: string;
 }

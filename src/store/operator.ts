@@ -16,6 +16,7 @@ import type {
 } from "../core/store.ts";
 import { type Access, removeDoomed, repeat } from "./access.ts";
 import { toNumber } from "./cold.ts";
+import { dayMs } from "./deletions.ts";
 import type { FoundSession, UnusedSession } from "./reads.ts";
 import { toTurn } from "./rows.ts";
 
@@ -23,8 +24,6 @@ import { toTurn } from "./rows.ts";
 const stepTurns = 50;
 /** How many sessions one step makes invisible. */
 const stepSessions = 100;
-/** How many turns are asked for at once; how much of them comes is decided where they are read. */
-const stepLines = 200;
 
 export function createOperator(access: Access): Omit<Operator, "check"> {
   const { read, write, emptyLog, secrets, readText } = access;
@@ -41,14 +40,9 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
       if (hint !== undefined) return toPage(await listUnder({ hint, owner }), limit);
       const name = after === undefined ? undefined : toName(after);
       const found = await read("sessions", { owner, after: name, limit: limit + 1 });
-      if (found === undefined) throw notFound(`The session store has no session '${after}'; it may have been deleted.`);
-      return toPage(found, limit);
+      return toPage(found ?? unknown(after), limit);
     },
-    async listOutside({ owner, after, limit }) {
-      const key = after === undefined ? undefined : keyOf(after);
-      return toPage(await read("hiddenSessions", { owner, after: key, limit: limit + 1 }), limit);
-    },
-    readSession: async (id) => (await find(id)).session,
+    readSession: find,
     async *readTurns({ id }) {
       const { turns } = (await read("sessionToExport", { id: toNumber(toName(id)) })) ?? { turns: [] };
       for (let at = 0; at < turns.length; at += stepTurns) {
@@ -59,15 +53,10 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
       }
     },
     async erase(id, moment, now) {
-      const { session, turn } = await find(id);
-      const erasure = { name: session.name, moment, at: now };
-      if (turn !== undefined) {
-        const turns = await repeat(() => write("removeBelow", { ...erasure, turn }));
-        return finish({ id, type: "thread", turns });
-      }
-      if (!(await write("dropSession", erasure))) throw notFound(`Session with id '${id}' not found.`);
+      const { name, isHidden } = await find(id);
+      if (!(await write("dropSession", { name, moment, at: now }))) unknown(id);
       const turns = await removeDoomed(access);
-      return finish({ id, type: session.isHidden ? "thread" : "session", turns });
+      return finish({ id, type: isHidden ? "thread" : "session", turns });
     },
     async eraseHint({ hint, owner, owners = [] }, moment, now) {
       const whose = owner === undefined ? new Set([...(await read("owners", undefined)), ...owners]) : [owner];
@@ -81,35 +70,24 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
     },
     /** What is deleted before its line is written is not in it. */
     async *exportLines(ids) {
-      const wanted = ids && (await Promise.all(ids.map(find))).map(({ session: { name } }) => toNumber(name));
+      const wanted = ids && (await Promise.all(ids.map(find))).map(({ name }) => toNumber(name));
       yield await read("archiveHead", undefined);
       for (const id of wanted ?? (await read("sessionIds", undefined))) {
         const { line, turns } = (await read("sessionToExport", { id })) ?? { line: "", turns: [] };
-        if (line !== "") yield line;
-        for (let at = 0; at < turns.length;) {
-          const { text, taken } = await read("turnLines", { turns: turns.slice(at, at + stepLines) });
-          if (text !== "") yield text;
-          at += taken;
-        }
+        yield line;
+        for (const n of turns) yield (await read("turnLine", { n })) ?? "";
       }
       yield `${JSON.stringify({ type: "end" })}\n`;
     },
     importLines: (bytes) => importLines(access, bytes),
-    prune: (rules) => prune(access, rules),
+    prune: (rules, now) => prune(access, rules, now),
   };
 
-  /** A session, or what is around a turn that is in a hidden one. */
-  async function find(id: string): Promise<{ readonly session: FoundSession; readonly turn?: number | undefined }> {
-    if (id.startsWith("conv_")) {
-      const session = await read("session", { name: toName(id) });
-      if (session !== undefined) return { session };
-    } else {
-      const found = await read("sessionAround", { key: keyOf(id) });
-      if (found?.session.isHidden === true) return found;
-      if (found !== undefined)
-        throw notFound(`'${id}' is a turn of the session '${found.session.id}'. Use the session's id instead.`);
-    }
-    throw notFound(`There is no session '${id}', and no turn with that id outside of sessions.`);
+  /** A session, or the hidden one of a turn. */
+  async function find(id: string): Promise<FoundSession> {
+    const isSession = id.startsWith("conv_");
+    const found = isSession ? read("session", { name: toName(id) }) : read("sessionAround", { key: keyOf(id) });
+    return (await found) ?? unknown(id);
   }
 
   /** Gone from the raw files, with its space. */
@@ -121,9 +99,9 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
 }
 
 /** What is no longer kept goes, in transactions so small that no turn waits for them. */
-async function prune(access: Access, rules: PruneRules): Promise<Pruned> {
+async function prune(access: Access, rules: PruneRules, now: number): Promise<Pruned> {
   const { read, write, emptyLog } = access;
-  const { idleBefore, maxTurnsPerThread, maxSessionsPerOwner, recordsBefore } = rules;
+  const { idleBefore, maxTurnsPerThread, maxSessionsPerOwner, recordsBefore: keysBefore = 0 } = rules;
   const inUse = (): readonly number[] => [...(rules.inUse?.() ?? [])].map(({ turn }) => turn);
   let [sessions, turns] = [0, 0];
 
@@ -142,7 +120,7 @@ async function prune(access: Access, rules: PruneRules): Promise<Pruned> {
   }
   if (maxTurnsPerThread !== undefined) turns += await repeat(() => write("shorten", { most: maxTurnsPerThread }));
   if (maxSessionsPerOwner !== undefined) await dropAll(await read("surplus", { most: maxSessionsPerOwner }));
-  if (recordsBefore !== undefined) await repeat(() => write("expire", { before: recordsBefore }));
+  await repeat(() => write("expire", { keysBefore, logsBefore: now - dayMs }));
   await repeat(() => write("giveBack", undefined));
   await emptyLog();
   return { sessions, turns };
@@ -168,6 +146,6 @@ function toPage(found: readonly SessionSummary[], limit: number): Page<SessionSu
 
 const toName = (id: string): string => id.slice("conv_".length);
 
-function notFound(message: string): GatewayError {
-  return new GatewayError("not_found", message);
+function unknown(id: string | undefined): never {
+  throw new GatewayError("not_found", `There is no session '${id}', and no turn with that id outside of sessions.`);
 }

@@ -1,7 +1,7 @@
 /** All that is read though no turn waits for it, and may take long: lists, what is old, and the lines of an archive, some at a time. */
 import type { Item } from "../core/item.ts";
-import type { SessionRecord, SessionSummary } from "../core/store.ts";
-import { archiveVersion as version, type HeadLine, type SessionLine, type TurnLine } from "./archive.ts";
+import type { Metadata, SessionRecord, SessionSummary } from "../core/store.ts";
+import { archiveVersion as version, type Line, type LineOf } from "./archive.ts";
 import { cold, createTables, type Prepare, toNumber } from "./cold.ts";
 import { createReadText, type Kind, lengthen, type ReadTurn, toEcho } from "./rows.ts";
 import { readSecrets } from "./secrets.ts";
@@ -20,20 +20,12 @@ export interface UnusedSession {
   readonly used: number;
 }
 
-interface FoundTurn {
-  readonly session: FoundSession;
-  readonly turn: number | undefined;
-}
-
 interface SummaryPage {
   readonly owner?: string | null | undefined;
   /** A session's name or, of a hidden one, its first turn's key. */
   readonly after: string | undefined;
   readonly limit: number;
 }
-
-/** How much one step reads, once it is more. */
-const stepCharacters = 1024 * 1024;
 
 interface ExportedSession {
   readonly line: string;
@@ -54,23 +46,21 @@ export function createReads(prepare: Prepare) {
   const { one, all } = createTables(prepare);
   const readText = createReadText(prepare);
 
-  function toTurnLine(row: PlacedTurn): TurnLine {
+  function toTurnLine(row: PlacedTurn): LineOf<"turn"> {
     const readOwn = (digest: string) => readText(row.session, digest);
     const input = JSON.parse(row.input) as (Item | null)[];
     return {
       type: "turn",
       id: row.key,
-      owner: row.owner,
-      session: `conv_${row.name}`,
       parent: row.parent ?? undefined,
       remembers: row.remembers === 1,
       question: row.question ?? undefined,
       digest: row.digest ?? undefined,
       createdAt: toDate(row.created),
       model: row.model,
-      input: input.map((item) => item && lengthen(item, readOwn)) as TurnLine["input"],
-      answer: JSON.parse(row.answer) as TurnLine["answer"],
-      told: row.told === "" ? undefined : (JSON.parse(row.told) as TurnLine["told"]),
+      input: input.map((item) => item && lengthen(item, readOwn)),
+      answer: JSON.parse(row.answer) as (Item | null)[],
+      told: row.told === "" ? undefined : (JSON.parse(row.told) as LineOf<"turn">["told"]),
       echo: toEcho(row, readText),
     };
   }
@@ -82,13 +72,7 @@ export function createReads(prepare: Prepare) {
     sessions({ owner = null, after, limit }: SummaryPage): readonly SessionSummary[] | undefined {
       const from = after === undefined ? beforeAll : one<SessionRow>(cold.session, toNumber(after), after);
       if (from === undefined) return undefined;
-      return all<SummaryRow>(cold.sessionsBehind, owner, from.used, from.used, from.n, limit).map(toSummary);
-    },
-
-    hiddenSessions({ owner = null, after, limit }: SummaryPage): readonly SessionSummary[] {
-      const newest = one<{ readonly n: number | null }>(cold.newestTurn)?.n ?? 0;
-      const below = after === undefined ? newest + 1 : toNumber(after);
-      return all<SummaryRow>(cold.hiddenBehind, owner, below, limit).map(toSummary);
+      return all<SummaryRow>(cold.sessionsBehind, owner, from.updatedAt, from.updatedAt, from.n, limit).map(toSummary);
     },
 
     /** Of those that exist. */
@@ -100,12 +84,11 @@ export function createReads(prepare: Prepare) {
       return row && toFound(row);
     },
 
-    /** The session of a turn; once its first turn is gone that still names a hidden one. */
-    sessionAround({ key }: { readonly key: string }): FoundTurn | undefined {
+    /** The hidden session of a turn. */
+    sessionAround({ key }: { readonly key: string }): FoundSession | undefined {
       const id = toNumber(key);
-      const around = one<SessionRow & { readonly turn: number }>(cold.sessionAround, id, key);
-      const row = around ?? one<SessionRow>(cold.session, id, key.padEnd(48, "0"));
-      return row && { session: toFound(row), turn: around?.turn };
+      const row = one<SessionRow>(cold.hiddenAround, id, key.padEnd(48, "0"), id, key);
+      return row && toFound(row);
     },
 
     /** From the end to the root. */
@@ -124,8 +107,12 @@ export function createReads(prepare: Prepare) {
     },
 
     archiveHead(): string {
-      const [hintKeys, sealKeys] = [readSecrets(all, "hints"), readSecrets(all, "seals")];
-      return toLine({ type: "portico", version, hintKeys: [...hintKeys], sealKeys: [...sealKeys] });
+      return toLine({
+        type: "portico",
+        version,
+        hintKeys: readSecrets(all, "hints"),
+        sealKeys: readSecrets(all, "seals"),
+      });
     },
 
     sessionIds: (): readonly number[] => all<{ readonly id: number }>(cold.sessionIds).map(({ id }) => id),
@@ -137,39 +124,24 @@ export function createReads(prepare: Prepare) {
       return { line: toLine(toSessionLine(row)), turns: turns.map(({ n }) => n) };
     },
 
-    /** The lines of these turns as far as they fit one step, and how many of them were read. What is gone has none. */
-    turnLines({ turns }: { readonly turns: readonly number[] }): {
-      readonly text: string;
-      readonly taken: number;
-    } {
-      let text = "";
-      let taken = 0;
-      for (const n of turns) {
-        const row = one<PlacedTurn>(cold.placedTurn, n);
-        if (row !== undefined) text += toLine(toTurnLine(row));
-        taken += 1;
-        if (text.length > stepCharacters) break;
-      }
-      return { text, taken };
+    /** Undefined: it is gone. */
+    turnLine({ n }: { readonly n: number }): string | undefined {
+      const row = one<PlacedTurn>(cold.placedTurn, n);
+      return row && toLine(toTurnLine(row));
     },
   };
 }
 
-const beforeAll = { used: Number.MAX_SAFE_INTEGER, n: 0 };
+const beforeAll = { updatedAt: Number.MAX_SAFE_INTEGER, n: 0 };
 
-interface SummaryRow {
+interface SummaryRow extends Omit<SessionSummary, "id" | "beginning"> {
   readonly name: string;
-  readonly kind: string;
-  readonly owner: string;
-  readonly created: number;
-  readonly used: number;
-  readonly turns: number;
+  readonly kind: Kind;
   readonly input: string | null;
 }
 
-function toSummary({ name, kind, owner, created, used, turns, input }: SummaryRow): SessionSummary {
-  const id = kind === "hidden" ? name.slice(0, keyDigits) : `conv_${name}`;
-  return { id, owner, createdAt: created, updatedAt: used, turns, beginning: toBeginning(input) };
+function toSummary({ name, kind, input, ...row }: SummaryRow): SessionSummary {
+  return { id: kind === "hidden" ? name.slice(0, keyDigits) : `conv_${name}`, ...row, beginning: toBeginning(input) };
 }
 
 /** A hidden session's name is its first turn's key, filled up. */
@@ -192,48 +164,34 @@ function toBeginning(input: string | null): string | undefined {
   return `${line.slice(0, beginningCharacters).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
-function toFound({ n, name, kind, owner, created, used, metadata, tip }: SessionRow): FoundSession {
+/** A session as the tables have it, with its tip's key. */
+interface SessionRow extends Pick<FoundSession, "n" | "name" | "owner" | "createdAt" | "updatedAt"> {
+  readonly kind: Kind;
+  readonly metadata: string;
+  readonly shows: number;
+  readonly tip: string | null;
+}
+
+function toFound({ n, name, kind, owner, createdAt, updatedAt, metadata, tip }: SessionRow): FoundSession {
   return {
     n,
     name,
     id: `conv_${name}`,
     isHidden: kind === "hidden",
     owner,
-    createdAt: created,
-    updatedAt: used,
-    metadata: JSON.parse(metadata) as Readonly<Record<string, string>>,
-    tip: tip ?? undefined,
-  };
-}
-
-/** A session as the tables have it, with its tip's key. */
-interface SessionRow {
-  readonly id: number;
-  readonly n: number;
-  readonly name: string;
-  readonly owner: string;
-  readonly kind: Kind;
-  readonly created: number;
-  readonly used: number;
-  readonly metadata: string;
-  readonly shows: number;
-  readonly tip: string | null;
-}
-
-function toSessionLine({ name, kind, owner, created, used, metadata, shows, tip }: SessionRow): SessionLine {
-  const [createdAt, usedAt] = [toDate(created), toDate(used)];
-  const known = {
-    id: `conv_${name}`,
-    owner,
-    kind,
-    shows: shows === 1,
-    tip: tip ?? undefined,
     createdAt,
-    usedAt,
+    updatedAt,
+    metadata: JSON.parse(metadata) as Metadata,
+    tip: tip ?? undefined,
   };
-  return { type: "session", ...known, metadata: JSON.parse(metadata) as Record<string, string> };
+}
+
+function toSessionLine(row: SessionRow): LineOf<"session"> {
+  const { id, owner, tip, metadata, createdAt, updatedAt } = toFound(row);
+  const times = { createdAt: toDate(createdAt), usedAt: toDate(updatedAt) };
+  return { type: "session", id, owner, kind: row.kind, shows: row.shows === 1, tip, ...times, metadata };
 }
 
 const toDate = (at: number): string => new Date(at).toISOString();
 
-const toLine = (line: HeadLine | SessionLine | TurnLine): string => `${JSON.stringify(line)}\n`;
+const toLine = (line: Line): string => `${JSON.stringify(line)}\n`;

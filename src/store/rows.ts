@@ -112,7 +112,6 @@ export function toInterrupted(turn: RunningTurn): TurnRow {
     parent: undefined,
     marks: { question: "", digest: "" },
     remembers: false,
-    instructions: undefined,
     input: [],
     answer: { status: "failed", finish: "stop", items: [], notes: {}, endedAt: turn.createdAt, error },
     leads: false,

@@ -1,7 +1,7 @@
 /** The embedded store: one file, which belongs to one gateway. Finds are this thread's, writes a thread's of their own. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setTimeout as wait } from "node:timers/promises";
-import type { Step } from "../core/context.ts";
+import type { Step } from "../core/pair.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Maker, Node, Session } from "../core/place.ts";
 import type { Conversations, Finding, Operator, Query, Records, Store } from "../core/store.ts";

@@ -23,56 +23,50 @@ export function createWrites(prepare: Prepare) {
   const addTurnRow = prepare(turnStatement);
   const lead = prepare(leadStatement);
 
-  /** False: its session is not there, or was deleted after the turn had begun. */
-  function addTurn({ session, values, calls = none, texts = none }: TurnRow): boolean {
-    const [id, name, owner] = session;
+  function addTurn(n: number, { values, calls = none, texts = none }: TurnRow): void {
     const [turn = null] = values;
-    if (addTurnRow.run(...values, id, name, owner, turn).changes === 0) return false;
-    if (calls.length === 0 && texts.length === 0) return true;
-    const n = numberOf(turn);
+    addTurnRow.run(n, ...values);
     for (const call of calls) run(callStatement, n, call, turn);
     for (const [digest, text] of texts) {
       run(textStatement, n, digest, text);
       run(useStatement, n, digest, turn);
     }
-    return true;
-  }
-
-  const numberOf = (turn: TurnRow["values"][number]): number =>
-    one<{ readonly session: number }>(cold.sessionOfTurn, turn)?.session ?? 0;
-
-  /** False: it was deleted after the turn had begun. Of two names with the same key the second is refused. */
-  function addMissing(session: NewSession, turn: number): boolean {
-    const [id, name, owner] = session;
-    const erased = one<{ readonly moment: number }>(erasedStatement, id);
-    if (erased !== undefined && turn <= erased.moment) return false;
-    const known = one<{ readonly name: string; readonly owner: string }>(cold.sessionById, id);
-    if (known !== undefined && (known.name !== name || known.owner !== owner))
-      throw new Error(`The sessions ${name} and ${known.name} have the same key.`);
-    addSession(session, "{}");
-    return true;
   }
 
   function addSession(session: NewSession, metadata: string): number {
     const [, , , , created] = session;
-    return one<{ readonly n: number }>(addStatement, ...session, created, metadata)?.n ?? 0;
+    return one<Numbered>(addStatement, ...session, created, metadata)?.n ?? 0;
+  }
+
+  /** Nobody else may take the place of a session that was deleted meanwhile, or whose name has the same number. */
+  function refuse(id: number, name: string): void {
+    const known = one<{ readonly name: string }>(cold.sessionById, id);
+    if (known !== undefined && known.name !== name)
+      throw new Error(`The sessions ${name} and ${known.name} have the same key.`);
   }
 
   return {
     ...deletions.writes,
     ...createAging(tables, deletions),
-    ...createImport(tables, { addSession, addTurn }),
+    ...createImport(tables, {
+      addSession,
+      addTurn: (row) => addTurn(one<Numbered>(cold.sessionById, row.session[0])?.n ?? 0, row),
+    }),
 
     /** In the place of what was kept when it began. False: the session was deleted after that. */
     commit(row: TurnRow): boolean {
       const { session, values, tip, learns, record } = row;
+      const [id, name, owner, kind, created] = session;
       const turn = Number(values[0]);
       const begun = record && deletions.read(turn);
       if (begun !== undefined) deletions.removeTurn(begun);
-      if (!addTurn(row) && !(addMissing(session, turn) && addTurn(row))) return false;
-      if (record !== undefined) run(recordStatement, turn, numberOf(turn), ...record);
-      const [id, , , , created] = session;
-      lead.run(tip, turn, learns ? 1 : 0, created, id);
+      const own = lead.get(id, name, owner, kind, learns ? 1 : 0, created, turn, tip) as Numbered | undefined;
+      if (own === undefined) {
+        refuse(id, name);
+        return false;
+      }
+      addTurn(own.n, row);
+      if (record !== undefined) run(recordStatement, turn, own.n, ...record);
       return true;
     },
 
@@ -80,15 +74,12 @@ export function createWrites(prepare: Prepare) {
     append(row: TurnRow): boolean {
       const { session, values } = row;
       const [id, name, owner, , created] = session;
-      const known = one<Tip>(cold.conversation, id, name, owner);
+      const known = one<Tip & Numbered>(cold.conversation, id, name, owner);
       if (known === undefined) return false;
-      const { tip } = known;
+      const { n, tip } = known;
       const above = tip === null ? undefined : one<{ readonly depth: number }>(cold.depth, tip);
-      addTurn({
-        ...row,
-        values: values.with(parentAt, tip).with(depthAt, (above?.depth ?? 0) + 1),
-      });
-      lead.run(tip, Number(values[0]), 0, created, id);
+      addTurn(n, { ...row, values: values.with(parentAt, tip).with(depthAt, (above?.depth ?? 0) + 1) });
+      run(moveStatement, values[0] ?? null, created, n);
       return true;
     },
 
@@ -96,7 +87,7 @@ export function createWrites(prepare: Prepare) {
       const { name, owner, metadata, at: created } = described;
       const n = addSession([toNumber(name), name, owner, "named", created], JSON.stringify(metadata));
       if (first === undefined) return;
-      addTurn(first);
+      addTurn(n, first);
       run(cold.setTip, Number(first.values[0]), n);
     },
 
@@ -111,27 +102,35 @@ export function createWrites(prepare: Prepare) {
   };
 }
 
+interface Numbered {
+  readonly n: number;
+}
+
 interface Tip {
   readonly tip: number | null;
 }
 
 const none: readonly never[] = [];
 
-const erasedStatement = "SELECT moment FROM erased WHERE id = ?";
 /** Numbers are given by the file, for the command line may make sessions beside us; not those of sessions half removed. */
+const nextNumber = "1 + max((SELECT coalesce(max(n), 0) FROM session), (SELECT coalesce(max(n), 0) FROM doomed))";
 const addStatement = `INSERT INTO session (id, n, name, owner, kind, shows, created, used, metadata)
-  VALUES (?, 1 + max((SELECT coalesce(max(n), 0) FROM session), (SELECT coalesce(max(n), 0) FROM doomed)), ?, ?, ?, 0, ?, ?, ?)
+  VALUES (?, ${nextNumber}, ?, ?, ?, 0, ?, ?, ?) RETURNING n`;
+/** Makes the session, or moves its tip if it stands where it was seen; a deleted one stays deleted for turns that began before. */
+const leadStatement = `INSERT INTO session (id, n, name, owner, kind, shows, tip, metadata, created, used)
+  SELECT ?1, ${nextNumber}, ?2, ?3, ?4, ?5, CASE WHEN ?8 IS NULL THEN ?7 END, '{}', ?6, ?6
+    WHERE NOT EXISTS (SELECT 1 FROM erased WHERE id = ?1 AND moment >= ?7)
+  ON CONFLICT (id) DO UPDATE SET tip = CASE WHEN tip IS ?8 THEN ?7 ELSE tip END,
+    shows = max(shows, excluded.shows), used = max(used, excluded.used)
+    WHERE name = excluded.name AND owner = excluded.owner
   RETURNING n`;
-/** One statement finds the session, and adds. */
+const moveStatement = "UPDATE session SET tip = ?, used = max(used, ?) WHERE n = ?";
 const turnStatement = `INSERT INTO turn
   (session, n, key, parent, depth, question, digest, remembers, model, created, input, answer, told, echo)
-  SELECT s.n, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM session s WHERE s.id = ? AND s.name = ? AND s.owner = ?
-    AND NOT EXISTS (SELECT 1 FROM erased e WHERE e.id = s.id AND e.moment >= ?)`;
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const callStatement = `INSERT INTO call (session, id, turn) VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET turn = max(turn, excluded.turn)`;
 const textStatement = "INSERT INTO text (session, digest, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 const useStatement = "INSERT INTO text_use (session, digest, turn) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
 const recordStatement = `INSERT INTO record
   (turn, session, background, unnamed, told, items, name, fingerprint, log) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const leadStatement = `UPDATE session SET tip = CASE WHEN tip IS ? THEN ? ELSE tip END,
-  shows = max(shows, ?), used = max(used, ?) WHERE id = ?`;

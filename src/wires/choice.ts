@@ -30,50 +30,37 @@ export function readToolChoice(fields: Fields, tools: readonly Tool[], dialect: 
   }
   const choice = toFields(value, "tool_choice");
   const type = requireName(choice, "type");
-  const isNested = dialect === "chat";
-  switch (type) {
-    case "function":
-    case "custom": {
-      const named = isNested ? requireObject(choice, type) : choice;
-      return { toolChoice: { type: "tool", name: requireOne(type, named, toNames(tools)) } };
-    }
-    case "allowed_tools": {
-      const given = isNested ? requireObject(choice, type) : choice;
-      const mode = readChoice(given, "mode", ["auto", "required"]) ?? "auto";
-      const names = toNames(tools);
-      const allowed = new Set<string>();
-      for (const tool of readObjects(given, "tools") ?? missing(pathOf(given, "tools")))
-        for (const name of requireAll(tool, names)) allowed.add(name);
-      return { toolChoice: { type: mode }, allowedTools: [...allowed] };
-    }
-    default:
-      return { toolChoice: { type: "other", extra: { dialect, fields: choice.values } } };
-  }
+  if (!known.has(type)) return { toolChoice: { type: "other", extra: { dialect, fields: choice.values } } };
+  const given = dialect === "chat" ? requireObject(choice, type) : choice;
+  const names = toNames(tools);
+  if (type !== "allowed_tools") return { toolChoice: { type: "tool", name: requireOne(type, given, names) } };
+  const mode = readChoice(given, "mode", ["auto", "required"]) ?? "auto";
+  const allowed = new Set<string>();
+  for (const tool of readObjects(given, "tools") ?? missing(pathOf(given, "tools")))
+    for (const name of requireAll(tool, names)) allowed.add(name);
+  return { toolChoice: { type: mode }, allowedTools: [...allowed] };
 }
 
-/**
- * The names of tools by the words that may choose them: a function in a namespace by its own name or by both, a server's
- * tools by their type or by that and its label. Searching all tools for each allowed one could take minutes.
- */
-type Names = Map<string, Set<string>>;
+const known = new Set(["function", "custom", "allowed_tools"]);
+
+/** The names of tools by the words that may choose them. Searching all tools for each allowed one could take minutes. */
+type Names = ReadonlyMap<string, readonly Choosable[]>;
+type Choosable = readonly [word: string, name: string];
 
 function toNames(tools: readonly Tool[]): Names {
-  const names: Names = new Map();
-  const add = (word: string, name: string): void => {
-    names.set(word, (names.get(word) ?? new Set()).add(name));
-  };
-  for (const tool of tools) {
-    const type = tool.type === "other" ? String(tool.extra.fields["type"]) : `${tool.type} ${tool.name}`;
-    add(type, tool.name ?? type);
-    if (tool.type !== "other") continue;
-    if (tool.name !== undefined) add(tool.name, tool.name);
-    for (const inner of tool.group?.tools ?? []) {
-      const both = nameInGroup(String(tool.group?.name), String(inner.name));
-      add(`${inner.type} ${inner.name}`, both);
-      add(`${inner.type} ${both}`, both);
-    }
-  }
-  return names;
+  return Map.groupBy(tools.flatMap(wordsOf), ([word]) => word);
+}
+
+/** A function in a namespace goes by its own name or by both, a server's tools by their type or by that and their label. */
+function wordsOf(tool: Tool): readonly Choosable[] {
+  if (tool.type !== "other") return [[`${tool.type} ${tool.name}`, tool.name]];
+  const type = String(tool.extra.fields["type"]);
+  const { name = type, group } = tool;
+  const inner = (group?.tools ?? []).flatMap((one): readonly Choosable[] => {
+    const both = nameInGroup(String(group?.name), String(one.name));
+    return [`${one.type} ${one.name}`, `${one.type} ${both}`].map((word) => [word, both]);
+  });
+  return [[type, name], [name, name], ...inner];
 }
 
 function requireAll(chosen: Fields, names: Names): Iterable<string> {
@@ -81,14 +68,14 @@ function requireAll(chosen: Fields, names: Names): Iterable<string> {
   if (type === "function" || type === "custom") return [requireOne(type, readObject(chosen, type) ?? chosen, names)];
   const label = readString(chosen, type === "namespace" ? "name" : "server_label");
   const word = label === undefined ? type : `${type} ${label}`;
-  return names.get(word) ?? notGiven(word);
+  return names.get(word)?.map(([, name]) => name) ?? notGiven(word);
 }
 
 /** Without its namespace the one that has none is meant, or the only one with its name. */
 function requireOne(type: string, chosen: Fields, names: Names): string {
   const [name, namespace] = [requireName(chosen, "name"), readString(chosen, "namespace")];
   const word = namespace === undefined ? name : nameInGroup(namespace, name);
-  const meant = names.get(`${type} ${word}`) ?? new Set();
+  const meant = new Set(names.get(`${type} ${word}`)?.map(([, name]) => name));
   const [first, second] = meant.has(word) ? [word] : meant;
   return first !== undefined && second === undefined ? first : notGiven(word);
 }

@@ -1,5 +1,4 @@
 /** What both dialects have alike, read and written: settings, labels, tools, and fields of their own. */
-import { GatewayError } from "../core/errors.ts";
 import { type Part, place } from "../core/item.ts";
 import type { Demand, Dialect, Format, FunctionTool, Native, Settings, Tool } from "../core/settings.ts";
 import {
@@ -96,18 +95,11 @@ export function readMetadata(fields: Fields, key: string): Readonly<Record<strin
     throw tooLong(pathOf(metadata), "too many properties", "at most 16 properties", entries.length);
   for (const [name, value] of entries) {
     const path = pathOf(metadata, name);
-    const keyLength = countCharacters(name);
-    if (keyLength > 64) throw tooLong(path, "key too long", "a key of at most 64 characters", keyLength);
+    if (name.length > 64) throw tooLong(path, "key too long", "a key of at most 64 characters", name.length);
     if (typeof value !== "string") throw wrongType(path, "a string", value);
-    const length = countCharacters(value);
-    if (length > 512) throw tooLong(path, "string too long", "at most 512 characters", length);
+    if (value.length > 512) throw tooLong(path, "string too long", "at most 512 characters", value.length);
   }
   return metadata.values as Readonly<Record<string, string>>;
-}
-
-/** A pair of surrogates is one. Of a body full of them a list would take a second, and it is too long anyway. */
-function countCharacters(text: string): number {
-  return text.length > 2_048 ? text.length : [...text].length;
 }
 
 /** The fields of a dialect's request that the gateway itself does not model. */
@@ -128,16 +120,15 @@ export const moderation: Demand = {
 };
 
 export function readNative(fields: Fields, { dialect, ours, demands, offers }: OwnWords): Native {
-  const isSaid = (param: string) => isPresent(fields, param) && !isEmpty(fields.values[param]);
   return {
     dialect,
     fields: readOthers(fields, ours) ?? {},
-    demands: demands.filter(({ param }) => isSaid(param)),
-    offers: offers.filter(isSaid),
+    demands: demands.filter(({ param }) => isPresent(fields, param) && !isEmpty(fields.values[param])),
+    offers: offers.filter((param) => isPresent(fields, param)),
   };
 }
 
-/** An empty list or object asks for nothing. */
+/** An empty list or object demands nothing. */
 function isEmpty(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.keys(value).length === 0;
 }
@@ -145,8 +136,6 @@ function isEmpty(value: unknown): boolean {
 /** A part that a server's dialect has no form for is never left out: the answer depends on it. */
 export function refusePart(part: Part): never {
   const what = part.type === "other" ? `content of type '${String(part.extra.fields["type"])}'` : "files by URL";
-  const param = part[place];
   const why = `The adapter behind this model does not accept ${what}. Send it as text, or as a file's content.`;
-  if (param !== undefined) unsupported(param, why);
-  throw new GatewayError("unsupported_parameter", why);
+  unsupported(part[place] ?? "content", why);
 }

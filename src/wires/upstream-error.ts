@@ -52,15 +52,17 @@ function read(error: unknown, refusal: Refusal): Told {
   // Some servers write a status here, others their own number.
   const number = Number(fields["code"]);
   const status = refusal.status ?? (number >= 400 && number < 600 ? number : undefined);
-  const shortAt = (key: string, maxLength = 200) => shorten(textAt(fields, key) ?? "", maxLength) || undefined;
-  const message = shortAt("message", 2_000) ?? "";
-  return { ...refusal, status, message, code: shortAt("code"), type: shortAt("type"), param: shortAt("param") };
+  const [message = "", code, type, param] = ["message", "code", "type", "param"].map((key) => shortAt(fields, key));
+  return { ...refusal, status, message, code, type, param };
 }
 
 /** Cut at a blank, so that no half of a secret is left for others to miss. */
-function shorten(text: string, maxLength: number): string {
-  return text.length <= maxLength ? text : text.slice(0, maxLength).replace(/\S*$/, "");
+function shortAt(fields: Said, key: string): string | undefined {
+  const text = textAt(fields, key);
+  return text === undefined || text.length <= maxLength ? text : text.slice(0, maxLength).replace(/\S*$/, "");
 }
+
+const maxLength = 2_000;
 
 function codeOf(told: Told): ErrorCode {
   const { status, code = "", type = "" } = told;
@@ -70,32 +72,16 @@ function codeOf(told: Told): ErrorCode {
 }
 
 /** By status; and by word, where there is none. */
-const codes: ReadonlyMap<number | string, ErrorCode> = new Map<number | string, ErrorCode>([
-  [400, "adapter_bad_request"],
-  [401, "adapter_refused"],
-  [402, "adapter_refused"],
-  [403, "adapter_refused"],
-  [404, "adapter_not_found"],
-  [408, "adapter_timeout"],
-  [413, "body_too_large"],
-  [422, "adapter_bad_request"],
-  [429, "adapter_rate_limit"],
-  [503, "overloaded"],
-  [504, "adapter_timeout"],
-  [529, "overloaded"],
-  ["invalid_request_error", "adapter_bad_request"],
-  ["invalid_prompt", "adapter_bad_request"],
-  ["authentication_error", "adapter_refused"],
-  ["invalid_api_key", "adapter_refused"],
-  ["permission_error", "adapter_refused"],
-  ["not_found_error", "adapter_not_found"],
-  ["model_not_found", "adapter_not_found"],
-  ["rate_limit_error", "adapter_rate_limit"],
-  ["rate_limit_exceeded", "adapter_rate_limit"],
-  ["insufficient_quota", "adapter_rate_limit"],
-  ["overloaded_error", "overloaded"],
-  ["server_is_overloaded", "overloaded"],
-]);
+const meanings: readonly (readonly [code: ErrorCode, ...said: readonly (number | string)[]])[] = [
+  ["adapter_bad_request", 400, 422, "invalid_request_error", "invalid_prompt"],
+  ["adapter_refused", 401, 402, 403, "authentication_error", "invalid_api_key", "permission_error"],
+  ["adapter_not_found", 404, "not_found_error", "model_not_found"],
+  ["adapter_timeout", 408, 504],
+  ["body_too_large", 413],
+  ["adapter_rate_limit", 429, "rate_limit_error", "rate_limit_exceeded", "insufficient_quota"],
+  ["overloaded", 503, 529, "overloaded_error", "server_is_overloaded"],
+];
+const codes = new Map(meanings.flatMap(([code, ...said]) => said.map((one) => [one, code] as const)));
 
 /** Few servers have the code for it; but agents shorten a conversation for this code alone. */
 function isTooLong({ code, type, message }: Told): boolean {
@@ -120,12 +106,11 @@ function toMessage(code: ErrorCode, told: Told): string {
   const { status, message } = told;
   const inBrackets = status === undefined ? "" : ` (status ${status})`;
   if (isAboutPath(told)) return `The upstream has nothing at this path${inBrackets}. Check the adapter's base URL.`;
+  // About a key the server's words may quote it; a known one may still lack money or permission.
+  if (code === "adapter_refused" && (status ?? 401) === 401)
+    return `The upstream refused the gateway's credentials${inBrackets}. The gateway's operator must check the adapter's key.`;
   switch (code) {
     case "adapter_refused":
-      // A known key may still lack money or permission; about the key itself its words may quote it.
-      if (status !== undefined && status !== 401)
-        return `The upstream refuses to answer${inBrackets}${message && `: ${message}`}`;
-      return `The upstream refused the gateway's credentials${inBrackets}. The gateway's operator must check the adapter's key.`;
     case "adapter_error":
     case "adapter_timeout":
     case "overloaded":

@@ -54,13 +54,15 @@ const lines =
 /** How each program fails. */
 const failures: Readonly<Record<string, Failure>> = {
   "an exit code other than 0": [sh("echo 'no such key sk-1' >&2; exit 3"), 502, "adapter_error", /exit code 3/],
+  "a program that does not exist": [{ argv: ["no-such-agent"] }, 502, "adapter_error", /no-such-agent.*ENOENT/],
+  "a folder that does not exist": [{ argv: ["cat"], cwd: "nowhere" }, 502, "adapter_error", /could not be started/],
   "an end by a signal": [sh("kill -SEGV $$"), 502, "adapter_error", /SIGSEGV/],
   "text that is cut within a character": protocol(sh(String.raw`printf 'ab\342\202'`), /UTF-8/),
   "bytes that are not UTF-8": protocol(sh(String.raw`printf '\377'`), /UTF-8/),
   "a reported rate limit": [limited, 429, "adapter_rate_limit", /^Busy\.$/],
   "a reported failure without a code": [report({}), 502, "adapter_error", /^Busy\.$/],
   "a conversation that is too long": [tooLong, 400, "context_length_exceeded", /Busy/],
-  "a text that no argument can hold": [{ argv: ["printf", "{prompt}"] }, 400, "adapter_bad_request", /./, "a\0b"],
+  "a text that no argument can hold": [{ argv: ["printf", "{prompt}"] }, 502, "adapter_error", /./, "a\0b"],
   ...Object.fromEntries(lines.split(" ").map((line) => [`the line ${line}`, protocol(print(line))])),
 };
 
@@ -196,11 +198,8 @@ test("a model's name stands for {model}, and never becomes an option", async (co
 });
 
 for (const [what, settings, why] of [
-  ["a program that does not exist", { argv: ["/nowhere/agent"] }, /\/nowhere\/agent/],
-  ["a program that is not on its PATH", { argv: ["portico-no-such-agent"] }, /portico-no-such-agent/],
   ["an empty argv", { argv: [] }, /gateway\.adapters\.agent\.argv/],
   ["a placeholder as the program", { argv: ["{model}"] }, /placeholder/],
-  ["a folder that does not exist", { argv: ["cat"], cwd: "nowhere" }, /nowhere/],
   ["a caller's words in a shell's script", { argv: ["sh", "-c", "agent '{prompt}'"] }, /caller's words/],
   ["a caller's words behind other options", { argv: ["sh", "-eu", "-c", "agent {model}"] }, /caller's words/],
 ] as const) {

@@ -11,8 +11,6 @@ const open = shareGateway();
 
 /** A script that yields or throws anything at all. */
 const script = (make: () => unknown): Script => make as Script;
-const endless: Record<string, unknown> = {};
-endless["self"] = endless;
 const counted = { inputTokens: 1, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
 for (const said of [
@@ -27,7 +25,6 @@ for (const said of [
   [{ type: "refusal", text: "a", extra: {} }],
   [{ type: "tool-call", name: "look" }],
   [{ type: "tool-call", index: 0, name: "look", kind: "evil" }],
-  [{ type: "tool-call", index: 0, name: "look", extra: { dialect: "chat", fields: endless } }],
   [{ type: "tool-arguments", text: "{}" }],
   [{ type: "annotation", annotation: { fields: {} } }],
   [{ type: "usage", usage: { ...counted, inputTokens: -1 } }],
@@ -43,13 +40,6 @@ for (const said of [
     assert.match(inspect(logged.slice(-2), { depth: Infinity }), /found: /);
   });
 }
-
-test("a stream that is no async generator is adapter_protocol", async (context) => {
-  const plain = { stream: async () => [] } as never;
-  const { address } = await openGateway(context, { given: { plain }, gateway: { adapters: {} } });
-  const { status, error } = await tell(address, { on: "chat", say: "hi" });
-  assert.deepEqual([status, error?.["code"]], [502, "adapter_protocol"]);
-});
 
 test("fields that are null, and details of usage that are absent, count as none", async () => {
   const { address, model } = await open();

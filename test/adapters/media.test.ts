@@ -88,7 +88,7 @@ for (const [what, model, url, why] of [
   ["a name that resolves to a private address", "closed", "http://localhost:port/png", /not a public internet address/],
   ["a private address beside the allowed one", "open", "http://127.0.0.2:port/png", /not a public internet address/],
   ["a redirect to a private address", "open", "http://127.0.0.1:port/inwards", /127\.0\.0\.2/],
-  ["too many redirects", "open", "http://127.0.0.1:port/loop", /redirect/],
+  ["too many redirects", "open", "http://127.0.0.1:port/loop", /cannot be reached/],
   ["a password in the URL", "open", "http://user:secret@127.0.0.1:port/png", /./],
   ["a type that no model reads", "open", "http://127.0.0.1:port/zip", /type/],
   ["an answer of 404", "open", "http://127.0.0.1:port/gone?secret", /404/],
@@ -97,7 +97,7 @@ for (const [what, model, url, why] of [
   ["anything while fetching is off", "off", "http://127.0.0.1:port/png", /data: URL/],
   ["a data: URL of another type", "open", "data:application/zip;base64,AAAA", /application\/zip/],
   ["a data: URL that is too large", "small", `data:image/png;base64,${"AAAA".repeat(50)}`, /larger than 100/],
-  ["a data: URL that is no base64", "open", "data:image/png;base64,!!!", /base64/],
+  ["a data: URL that is no base64", "open", "data:image/png,PICTURE", /base64/],
 ] as const) {
   test(`${what} is refused as a 400 that names the part, and the model is not asked`, async () => {
     const { address, model: server, gallery } = await open();
@@ -110,12 +110,3 @@ for (const [what, model, url, why] of [
     assert.deepEqual([server.received.length, gallery.received.filter(({ path }) => path === "/png").length], before);
   });
 }
-
-test("a picture of an earlier turn that has disappeared is left out with a warning", async () => {
-  const { address, gallery, parts } = await open();
-  const say = [picture(`${gallery.url}/gone`), { role: "assistant", content: "Nice." }, picture(`${gallery.url}/png`)];
-  const { headers } = await tellWell(address, { on: "chat", say, more: { model: "open" } });
-  assert.match(String(headers.get("x-portico-warning")), /127\.0\.0\.1:\d+ left out/);
-  assert.ok(parts()[0]!.every((part) => part.inlineData === undefined));
-  assert.deepEqual(parts()[2]![1], { inlineData: { mimeType: "image/png", data } });
-});

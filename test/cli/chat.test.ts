@@ -1,8 +1,6 @@
 /** `portico chat`: a conversation at the terminal, in the sessions of the running gateway. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { tellWell } from "../harness/client.ts";
 import {
@@ -94,19 +92,55 @@ test("Ctrl-C during an answer stops it, and its turn at the model", async (conte
   await stopped.opened;
 });
 
-test("--url and --token-file name another gateway and its token, which is never an argument", async (context) => {
+test("--url names another gateway, which is sent the configured token; a token is never an argument", async (context) => {
   const { address, model } = await open();
   model.script = repeatLast;
   const folder = makeFolder(context);
-  writeFileSync(join(folder, "mine"), `${token}\n`);
-  const elsewhere = ["--url", address, "--token-file", "mine", "--model", "m"];
+  const elsewhere = ["--url", address, "--model", "m"];
+  writeConfig(folder, toConfig());
   assert.equal((await chat(context, folder, "", "Hello", ...elsewhere)).stdout, "re: Hello\n");
-  writeFileSync(join(folder, "mine"), "sk-wrong-0123456789");
+  writeConfig(folder, toConfig({ http: { auth_token: "sk-wrong-0123456789" } }));
   const refused = await chat(context, folder, "", "Hello", ...elsewhere);
   assert.deepEqual([refused.code, refused.stdout], [1, ""]);
   assert.match(refused.stderr, /token/i);
-  const argument = await chat(context, folder, "", "Hello", "--url", address, "--token", token);
+  const argument = await chat(context, folder, "", "Hello", ...elsewhere, "--token", token);
   assert.equal(argument.code, 2);
+});
+
+test("a gateway with the responses endpoint alone is asked there, and its failures are told", async (context) => {
+  const http = { port: await findFreePort(), endpoints: { compat_responses: true } };
+  const { folder, model } = await openGateway(context, { http });
+  writeConfig(folder, toConfig({ gateway: { adapters: { main: { type: "echo" } } }, http }));
+  model.script = repeatLast;
+  const { code, stdout, stderr } = await chat(context, folder, "one\ntwo\n");
+  assert.deepEqual([code, stdout], [0, "re: one\nre: two\n"], stderr);
+  assert.deepEqual(seenBy(model.turns.at(-1)), ["user: one", "assistant: re: one", "user: two"]);
+  model.script = async function* () {
+    yield say("half");
+    throw new Error("out of words");
+  };
+  const failed = await chat(context, folder, "", "three");
+  assert.deepEqual([failed.code, failed.stdout], [1, "half\n"]);
+  assert.notEqual(failed.stderr, "");
+});
+
+test("with both endpoints off it is a gateway of its own, unless another one has the store", async (context) => {
+  const folder = makeFolder(context);
+  const gateway = { adapters: { main: { type: "echo" } } };
+  const http = { endpoints: { compat_chat: false, compat_responses: false } };
+  writeConfig(folder, toConfig({ gateway, http }));
+  const { code, stdout, stderr } = await chat(context, folder, "one\ntwo\n");
+  assert.deepEqual([code, stdout, stderr], [0, "one\ntwo\n", ""]);
+  assert.equal((await chat(context, folder, "", "three")).stdout, "three\n");
+  const hint = "header:x-session-id=terminal";
+  const shown = await runProgram(context, folder, "sessions", "show", "--hint", hint).ended;
+  assert.match(shown.stdout, /user: one\n.*assistant: one\n.*user: two\n.*user: three\n/s);
+  const running = runProgram(context, folder, "start");
+  await running.said("config");
+  const refused = await chat(context, folder, "", "four");
+  assert.deepEqual([refused.code, refused.stdout], [1, ""]);
+  assert.match(refused.stderr, /another gateway.*Stop that one/);
+  assert.equal((await running.stop()).code, 0);
 });
 
 test("whoever else has the gateway's port is sent no token and no word", async (context) => {

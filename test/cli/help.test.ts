@@ -14,7 +14,7 @@ const commands: readonly (readonly [command: string, ...options: string[]])[] = 
   ["init"],
   ["check", "--config"],
   ["schema"],
-  ["chat", "--session", "--model", "--url", "--token-file", "--config"],
+  ["chat", "--session", "--model", "--url", "--config"],
   ["doctor", "--config"],
   ["sessions list", "--user", "--json"],
   ["sessions show", "--user", "--json"],

@@ -80,10 +80,10 @@ test("a file that is invalid, whose adapter cannot be made, or that is gone chan
   const model = await startHeld(context, "model");
   const options = { gateway: { adapters: model.adapters } };
   const { folder, program, reload, statusWith } = await start(context, options);
-  const adapters = { agent: { type: "command", argv: ["/no/such/program"] } };
+  const adapters = { mine: { type: "module", path: "/no/such/module.mjs" } };
   for (const [act, why] of [
     [() => reload({ ...options, http: { auth_token: newToken, prot: 1 } }), "gateway.http.prot"],
-    [() => reload({ gateway: { adapters }, http: { auth_token: newToken } }), "/no/such/program"],
+    [() => reload({ gateway: { adapters }, http: { auth_token: newToken } }), "/no/such/module"],
     [() => reload('{ "gateway": '), "JSON"],
     [() => (rmSync(join(folder, "portico.json")), program.child.kill("SIGHUP")), "ENOENT"],
   ] as const) {
@@ -95,23 +95,14 @@ test("a file that is invalid, whose adapter cannot be made, or that is gone chan
   for (const line of stderr.trim().split("\n")) assert.ok(JSON.parse(line), "standard error has the log alone");
 });
 
-test("another port is opened when the running turns have ended, and what cannot be had leaves the old one", async (context) => {
+test("what only a restart can change is named, and nothing of that file applies", async (context) => {
   const model = await startHeld(context, "model");
   const gateway = { adapters: model.adapters };
-  const [port, taken] = [await findFreePort(), await findFreePort()];
-  const { program, address, reload } = await start(context, { gateway, http: { port } });
-  const stream = await beginHeld(address, "chat");
-  reload({ gateway, http: { port: taken } });
-  await until(async () => !(await isOpen(port)));
-  assert.ok(!stream.isOver());
-  model.release();
-  assert.match(await stream.all, /"content":"waited".*\[DONE\]\n\n$/s);
-  await until(() => isOpen(taken));
-  assert.equal((await tellWell(`http://127.0.0.1:${taken}`, { on: "chat", say: "hi" })).text, "model: hi");
-
-  // No machine has this address, which is for documentation.
-  await saidAfter(program, () => reload({ gateway, http: { port: taken, bind: "192.0.2.1" } }), "192.0.2.1");
-  await until(() => isOpen(taken));
-  assert.equal((await tellWell(`http://127.0.0.1:${taken}`, { on: "chat", say: "hi" })).text, "model: hi");
+  const [port, other] = [await findFreePort(), await findFreePort()];
+  const { program, reload, statusWith } = await start(context, { gateway, http: { port } });
+  const changed = { gateway, http: { port: other, auth_token: newToken } };
+  await saidAfter(program, () => reload(changed), "restart can change gateway.http.port");
+  assert.deepEqual([await statusWith(token), await statusWith(newToken)], [200, 401]);
+  assert.ok((await isOpen(port)) && !(await isOpen(other)));
   assert.equal((await program.stop()).code, 0);
 });

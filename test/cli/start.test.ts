@@ -159,7 +159,7 @@ test("a port in use is told in a sentence with its key, and leaves no token that
   const { port } = server.address() as AddressInfo;
   const { code, stdout, stderr } = await runProgram(context, folder, "start", "--port", String(port)).ended;
   assert.deepEqual([code, stdout], [1, ""]);
-  assert.match(stderr, new RegExp(`^gateway\\.http\\.port: .*${port}.*--port.*\n$`));
+  assert.match(stderr, new RegExp(`^gateway\\.http\\.bind.*port: .*${port}.*--port.*\n$`));
   const left = existsSync(join(folder, ".portico")) ? readdirSync(join(folder, ".portico")) : [];
   assert.ok(!left.some((name) => name.includes("token")), left.join());
 });

@@ -30,6 +30,15 @@ for (const [bind, told, options] of [
   );
 }
 
+test("a gateway at localhost is reached at both of its addresses", ipv6, async (context) => {
+  const { address, close } = await openGateway(context, { http: { bind: "localhost" } });
+  const { port } = new URL(address);
+  for (const host of ["127.0.0.1", "[::1]", "localhost"])
+    assert.equal((await fetch(`http://${host}:${port}/healthz`)).status, 200, host);
+  await close();
+  await assert.rejects(dial(context, `http://[::1]:${port}`), { code: "ECONNREFUSED" });
+});
+
 test("a unix socket is its owner's alone, and is removed when the gateway closes", async (context) => {
   const path = join(makeFolder(context), "door.sock");
   const { address, close } = await openGateway(context, { http: { bind: `unix:${path}` } });

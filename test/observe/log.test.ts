@@ -198,6 +198,43 @@ test("while turns cannot be answered the log is not flooded with one cause, and 
   await running;
 });
 
+/** The lines of one kind of refusal, each with how many had none before it. */
+const unlogged = (records: readonly Fields[], code: string) =>
+  records.flatMap((record) => (record["code"] === code ? [record["unlogged"] ?? 0] : []));
+
+test("of a flood of refusals the first ten have lines, then each time their number has doubled, and the next line says how many had none", async (context) => {
+  const gateway = await openGateway(context, { limits: { requests_per_minute: 1, burst: 1 } });
+  const records = listen(gateway);
+  const ask = async (count: number) => {
+    for (let times = 0; times < count; times += 1) await call(gateway.address, "GET", "/v1/models");
+  };
+  await ask(41);
+  assert.deepEqual(unlogged(await records(13), "rate_limit_exceeded"), [...Array(10).fill(0), 5, 15]);
+  await call(gateway.address, "GET", "/v1/models", undefined, { token: "sk-wrong" });
+  const last = (await records(14)).at(-1);
+  assert.deepEqual([last?.["code"], last?.["unlogged"]], ["invalid_api_key", 8]);
+  const { now } = performance;
+  context.mock.method(performance, "now", () => now.call(performance) + 60_000);
+  await ask(10);
+  assert.deepEqual(unlogged((await records(24)).slice(14), "rate_limit_exceeded"), Array(10).fill(0));
+});
+
+test("refusals are counted by their caller, and a flood from everywhere fills neither memory nor log", async (context) => {
+  const gateway = await openGateway(context, { http: { trusted_proxies: ["127.0.0.1"] } });
+  const records = listen(gateway);
+  for (let caller = 0; caller < 200; caller += 1)
+    await tell(gateway.address, {
+      on: "chat",
+      say: "hi",
+      token: "sk-wrong",
+      headers: { "x-forwarded-for": `198.51.100.${caller}` },
+    });
+  await call(gateway.address, "GET", "/v1/models");
+  const logged = await records(114);
+  assert.equal(unlogged(logged, "invalid_api_key").length, 100 + 10 + 3);
+  assert.equal(logged.at(-1)?.["unlogged"], 36);
+});
+
 test("`log.level` drops what is below it: info has requests, error only failures, silent nothing", async (context) => {
   const server = await startServer(context, { retries: 0 });
   const { script } = server;

@@ -25,22 +25,20 @@ async function open(context: TestContext) {
   context.after(() => trace.disable());
   const server = await startServer(context, { retries: 1 });
   const gateway = await openGateway(context, { gateway: { adapters: server.adapters } });
-  /** So many spans, as soon as they are there; a request before its attempts. */
+  /** So many spans, as soon as they are there. */
   const spans = async (count: number): Promise<readonly ReadableSpan[]> => {
     await until(() => exporter.getFinishedSpans().length >= count);
-    return exporter.getFinishedSpans().toSorted((one, other) => Number(isAttempt(one)) - Number(isAttempt(other)));
+    return exporter.getFinishedSpans();
   };
   return { ...gateway, server, spans };
 }
 
-const isAttempt = ({ kind }: ReadableSpan) => kind === SpanKind.CLIENT;
-
 for (const on of endpoints) {
   for (const stream of [false, true]) {
-    test(`${on}: ${stream ? "a streamed" : "a whole"} turn is a span in its caller's trace, and its attempt is the server's parent`, async (context) => {
+    test(`${on}: ${stream ? "a streamed" : "a whole"} turn is a span in its caller's trace, and its model's server stands below it`, async (context) => {
       const { address, server, spans, logged } = await open(context);
       const asked = await tellWell(address, { on, say: "a secret question", stream, headers, more: { user: "ann" } });
-      const [request, attempt, ...others] = await spans(2);
+      const [request, ...others] = await spans(1);
       assert.equal(others.length, 0);
       assert.deepEqual([request!.kind, request!.name], [SpanKind.SERVER, `POST ${paths[on]}`]);
       assert.deepEqual([request!.spanContext().traceId, request!.parentSpanContext?.spanId], [traceId, caller]);
@@ -49,13 +47,12 @@ for (const on of endpoints) {
       assert.equal(seen["http.response.status_code"], 200);
       assert.equal(seen["portico.request.id"], asked.headers.get("x-request-id"));
       assert.equal(seen["portico.history"], "new");
-      assert.equal(attempt!.parentSpanContext?.spanId, request!.spanContext().spanId);
-      const { "gen_ai.usage.input_tokens": input, "gen_ai.usage.output_tokens": output } = attempt!.attributes;
-      assert.deepEqual([attempt!.attributes["gen_ai.request.model"], input, output], ["any", 3, 2]);
+      const { "gen_ai.usage.input_tokens": input, "gen_ai.usage.output_tokens": output } = seen;
+      assert.deepEqual([seen["gen_ai.request.model"], input, output], ["any", 3, 2]);
       const sent = server.received.at(-1)?.headers;
-      assert.equal(sent?.["traceparent"], `00-${traceId}-${attempt!.spanContext().spanId}-01`);
+      assert.equal(sent?.["traceparent"], `00-${traceId}-${request!.spanContext().spanId}-01`);
       assert.equal(sent?.["tracestate"], "vendor=1");
-      const told = JSON.stringify([request, attempt].map((span) => [span!.name, span!.attributes, span!.events]));
+      const told = JSON.stringify([request!.name, seen, request!.events]);
       for (const word of ["secret question", "ann", token]) assert.ok(!told.includes(word), word);
       const record = logged.find(({ message }) => message === "request");
       assert.equal(record?.fields["traceId"], traceId);
@@ -66,26 +63,23 @@ for (const on of endpoints) {
 test("without a caller's trace a request begins one", async (context) => {
   const { address, server, spans } = await open(context);
   await tellWell(address, { on: "chat", say: "hi" });
-  const [request, attempt] = await spans(2);
+  const [request] = await spans(1);
   assert.equal(request!.parentSpanContext, undefined);
-  assert.equal(attempt!.spanContext().traceId, request!.spanContext().traceId);
   assert.ok(server.received.at(-1)?.headers["traceparent"]?.includes(request!.spanContext().traceId));
 });
 
-test("each attempt is a span of its own; a failure of ours is an error, and a caller's mistake is not", async (context) => {
+test("a failure of ours is an error in its span, and a caller's mistake is not", async (context) => {
   const { address, server, spans } = await open(context);
   server.script = answerJson({ error: { message: "broken" } }, 500, { "retry-after": "0" });
   assert.equal((await tell(address, { on: "chat", say: "hi" })).status, 502);
   assert.equal((await tell(address, { on: "chat", say: [] })).status, 400);
   assert.equal((await call(address, "GET", `/unknown/${token}`)).status, 404);
-  const found = await spans(5);
-  const codes = found.map((span) => [span.kind, span.attributes["http.response.status_code"], span.status.code]);
+  const found = await spans(3);
+  const codes = found.map((span) => [span.attributes["http.response.status_code"], span.status.code]);
   assert.deepEqual(codes, [
-    [SpanKind.SERVER, 502, SpanStatusCode.ERROR],
-    [SpanKind.SERVER, 400, SpanStatusCode.UNSET],
-    [SpanKind.SERVER, 404, SpanStatusCode.UNSET],
-    [SpanKind.CLIENT, undefined, SpanStatusCode.ERROR],
-    [SpanKind.CLIENT, undefined, SpanStatusCode.ERROR],
+    [502, SpanStatusCode.ERROR],
+    [400, SpanStatusCode.UNSET],
+    [404, SpanStatusCode.UNSET],
   ]);
   assert.ok(!JSON.stringify(found.map(({ name, attributes }) => [name, attributes])).includes(token));
 });
@@ -104,8 +98,7 @@ test("each turn of a WebSocket is a span in the trace of its upgrade", async (co
     socket.send(JSON.stringify({ type: "response.create", model: "any", input: "hi", store: false }));
     await over;
   }
-  const found = await spans(4);
-  assert.equal(found.filter(isAttempt).length, 2);
+  const found = await spans(2);
   for (const span of found) assert.equal(span.spanContext().traceId, traceId);
 });
 

@@ -42,11 +42,9 @@ const shell = item.custom("call_b", "shell", "ls");
 const typed = [added(1, item.custom("call_b", "shell", "")), piece("custom_tool_call_input.delta", 1, "ls")];
 const thought = item.reasoning(["One."], { content: [{ type: "reasoning_text", text: "Hm." }] });
 const called = { calls: ['look {"at":1}'], finish: "tool_calls" };
-const wholly = event("function_call_arguments.done", { output_index: 0, arguments: '{"at":1}' });
 const unknown = [{ type: "keepalive" }, event("in_the_making", { piece: 1 })];
 
 hears("text arrives whole", { ...said, finish: "stop" }, ...forms([hello], text(0, "Hel"), text(0, "lo")));
-hears("the rest of a text that was streamed partly follows", said, ...forms([hello], text(0, "Hel")));
 hears("another text at the end changes nothing", { text: "Hi" }, answerEvents(text(0, "Hi"), completed([hello])));
 hears("a refusal is a refusal", { refusal: "No.", text: "" }, ...forms([refusal], piece("refusal.delta", 0, "No.")));
 hears(
@@ -65,13 +63,7 @@ hears(
   { calls: ['look {"at":1}', "shell ls"], finish: "tool_calls" },
   ...forms([look, shell], added(0, begun), written('{"at"'), ...typed, written(":1}")),
 );
-hears("the rest of partly streamed arguments follows", called, ...forms([look], added(0, begun), written('{"at"')));
-hears("arguments may be told as a whole", called, answerEvents(added(0, begun), wholly, done(0, begun), completed([])));
-hears(
-  "a call begins with its name",
-  called,
-  ...forms([look], added(0, { ...begun, name: undefined }), written('{"at":1}')),
-);
+hears("arguments may be told at the end of their call", called, ...forms([look], added(0, begun)));
 hears("unknown events are passed over", said, answerEvents(...unknown, text(0, "Hello"), completed([hello])));
 hears("what comes after the end is not read", said, answerEvents(completed([hello]), text(1, "more")));
 hears("an answer without an item is empty", { text: "", finish: "stop" }, ...forms([]));

@@ -211,7 +211,6 @@ const warned: readonly (readonly [what: string, on: Endpoint, wire: Endpoint, bo
   ["a hosted item", "responses", "chat", { input: [user, searched, user] }, /item web_search_call/],
   ["a seed", "chat", "responses", { seed: 7 }, /seed/],
   ["a small limit", "chat", "responses", { max_tokens: 1 }, /max_tokens.*16/],
-  ["a small limit by its new name", "chat", "responses", { max_completion_tokens: 1 }, /max_completion_tokens.*16/],
 ];
 
 for (const [what, on, wire, body, words] of warned) {

@@ -181,6 +181,16 @@ test("an interrupt on one connection leaves the responses of others alone", asyn
   assert.equal(textOf(await other.answer()), "one two");
 });
 
+test("an interrupt may name the response, and ends no other", async (context) => {
+  const { client } = await dialUp(context, hold().script);
+  client.create();
+  const created = await client.next();
+  client.send({ ...interrupt, response_id: "resp_other" });
+  assert.equal((await client.answer()).at(-1)?.error?.param, "response_id");
+  client.send({ ...interrupt, response_id: created.response?.id });
+  assert.equal((await client.answer()).at(-1)?.type, "response.incomplete");
+});
+
 test("an interrupt where nothing runs is answered, and the connection stays usable", async (context) => {
   const { client } = await dialUp(context, async function* () {
     yield say("hi");

@@ -5,7 +5,7 @@ import { call, messagesOf } from "../harness/client.ts";
 import { checkStream } from "../harness/grammar.ts";
 import { call as calls, openGateway, say, type Script, seenBy } from "../harness/house.ts";
 import { answerEvents, answerJson, chunk } from "../harness/upstream.ts";
-import { ask, fetchBody, refuse, shareServed, shareTalk, stranger, strangersToken } from "./aids.ts";
+import { ask, refuse, shareServed, shareTalk, stranger, strangersToken } from "./aids.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -61,17 +61,6 @@ test("a seal is opened by the gateway that is started anew on the same data", as
   const { address, model } = await openGateway(context, { folder: first.folder });
   await ask(address, [user("hi"), ...output, user("why?")], { store: false });
   assert.ok(seenBy(model.turns.at(-1)).includes("reasoning: A lucky number."));
-});
-
-test("a request that wants a summary gets the reasoning as one, streamed and retrieved", async () => {
-  const { address } = await open(thinks);
-  const body = { model: "m", input: "hi", reasoning: { summary: "auto" }, stream: true };
-  const { events, response } = checkStream((await call(address, "POST", "/v1/responses", body)).raw);
-  const heard = events.filter(({ type }) => type === "response.reasoning_summary_text.delta");
-  assert.equal(heard.map(({ delta }) => delta).join(""), "A lucky number.");
-  assert.deepEqual(response.output[0]?.summary, [{ type: "summary_text", text: "A lucky number." }]);
-  const retrieved = await fetchBody(address, "GET", `/v1/responses/${response["id"]}`);
-  assert.deepEqual(retrieved.output, response.output);
 });
 
 /** How a chat server signs what its model thought, and the same in the pieces of a stream. */

@@ -158,6 +158,22 @@ for (const on of endpoints) {
   });
 }
 
+for (const keyTtl of ["2h", "never"]) {
+  test(`a stream resumes word by word for a day, then it is told whole, though keys are kept for ${keyTtl}`, async (context) => {
+    const { gateway, ask, wait } = await open(context, { idempotency_ttl: keyTtl });
+    gateway.model.script = [say("one "), say("two "), say("three")];
+    const { id } = await ask("count", { background: true }, { stream: true });
+    const pieces = async () => {
+      const { raw } = await call(gateway.address, "GET", `/v1/responses/${id}?stream=true`);
+      return raw.split("event: response.output_text.delta").length - 1;
+    };
+    await wait(23);
+    assert.equal(await pieces(), 3);
+    await wait(2);
+    assert.equal(await pieces(), 1);
+  });
+}
+
 test("what a running turn continues is in use, however idle it was", async (context) => {
   const { gateway, ask, wait, seen } = await open(context, { ttl: "3d" }, {}, Date.now());
   const [started, go] = [gate(), gate()];

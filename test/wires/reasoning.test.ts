@@ -1,4 +1,4 @@
-/** Reasoning: hidden on chat until it is asked for, raw or as a summary on responses, and sealed for who stores nothing. */
+/** Reasoning: hidden on chat until it is asked for, as it was said on responses, and sealed for who stores nothing. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { call as request, paths, tellWell } from "../harness/client.ts";
@@ -50,8 +50,9 @@ test("responses: raw reasoning is a part of its item, and a summary has its sect
   assert.deepEqual(normalise(whole), normalise(response));
 });
 
-test("responses: reasoning is streamed as one section of a summary, with the fields of the wire", async () => {
-  const { events } = await playResponse(await open(), [[...raw, ...say("So")]], { reasoning: { summary: "auto" } });
+test("responses: a summary is streamed section by section, with the fields of the wire", async () => {
+  const said: Delta[] = [{ type: "reasoning", text: "hm", summary: 0 }, ...say("So")];
+  const { events } = await playResponse(await open(), [said]);
   const place = { item_id: "rs", output_index: 0, summary_index: 0 };
   const item = { id: "rs", type: "reasoning", status: "in_progress", summary: [] };
   const part = { type: "summary_text", text: "" };
@@ -69,10 +70,8 @@ test("responses: reasoning is streamed as one section of a summary, with the fie
 });
 
 const forms = [
-  [{ summary: "detailed" }, raw, undefined, ["hm"]],
-  [{ generate_summary: "concise" }, raw, undefined, ["hm"]],
+  [{ summary: "detailed" }, raw, "hm", []],
   [{ summary: "auto" }, summed, undefined, ["Firstly", "Then"]],
-  [{ summary: null, generate_summary: null }, raw, "hm", []],
   [{ effort: "high" }, raw, "hm", []],
   [undefined, summed, undefined, ["Firstly", "Then"]],
 ] as const;
@@ -89,8 +88,8 @@ for (const [reasoning, said, content, summary] of forms) {
 }
 
 test("responses: a summary that is cut off is never done", async () => {
-  const more = { reasoning: { summary: "auto" } };
-  const stream = await playFailure(await open(), "responses", [raw], failure("adapter_error"), more);
+  const half: Delta[] = [{ type: "reasoning", text: "hm", summary: 0 }];
+  const stream = await playFailure(await open(), "responses", [half], failure("adapter_error"));
   const { events, response } = checkStream(stream);
   assert.equal(
     events.some(({ type }) => type.endsWith(".done")),
@@ -100,15 +99,14 @@ test("responses: a summary that is cut off is never done", async () => {
 });
 
 const sealed = [
-  ["raw reasoning", raw, {}, "reasoning: hm"],
-  ["a summary", summed, {}, "reasoning: Firstly Then"],
-  ["raw reasoning sent as a summary", raw, { reasoning: { summary: "auto" } }, "reasoning: hm"],
+  ["raw reasoning", raw, "reasoning: hm"],
+  ["a summary", summed, "reasoning: Firstly Then"],
 ] as const;
 
-for (const [what, said, more, line] of sealed) {
+for (const [what, said, line] of sealed) {
   test(`responses: ${what} is sealed for a caller that asks, and read again by the model when it comes back`, async () => {
     const gateway = await open();
-    const { whole, events, response } = await playResponse(gateway, [[...said, ...say("So")]], { include, ...more });
+    const { whole, events, response } = await playResponse(gateway, [[...said, ...say("So")]], { include });
     const added = events.find(({ type }) => type === "response.output_item.added")!;
     assert.equal("encrypted_content" in added.item, false, "it is sealed when it is whole");
     for (const [item] of [whole.output, response.output]) {
@@ -121,7 +119,7 @@ for (const [what, said, more, line] of sealed) {
       await tellWell(gateway.address, { on: "responses", say: shown });
       assert.deepEqual(seenBy(gateway.model.turns.at(-1)), [line, "user: And?"]);
     }
-    const unasked = await playResponse(gateway, [[...said, ...say("So")]], more);
+    const unasked = await playResponse(gateway, [[...said, ...say("So")]]);
     assert.equal("encrypted_content" in unasked.whole.output[0]!, false);
   });
 }

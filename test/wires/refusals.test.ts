@@ -31,7 +31,6 @@ const rows: readonly Row[] = [
   [{ metadata: { a: 1 } }, "metadata.a", "invalid_type"],
   [{ metadata: { ...Array(17).fill("x") } }, "metadata", "too_many_properties", "16"],
   [{ metadata: { a: "x".repeat(513) } }, "metadata.a", "string_too_long", "512"],
-  [{ metadata: { a: "😀".repeat(513) } }, "metadata.a", "string_too_long", "513"],
   [{ tools: {} }, "tools", "invalid_type"],
   [{ tools: [5] }, "tools[0]", "invalid_type"],
   [{ tools: [{ name: "f" }] }, "tools[0].type", missing],

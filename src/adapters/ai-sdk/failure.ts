@@ -30,7 +30,7 @@ function toFailure(thrown: unknown, name: string, scrub: Scrub): GatewayError {
   const { message } = thrown;
   // The error itself has the whole request in it.
   const cause = new Error(`${thrown.name}: ${message.slice(0, 500)}`);
-  const code = codeOfName.get(thrown.name);
+  const [, code] = codes.find(([names]) => names.test(thrown.name)) ?? [];
   if (code === "adapter_protocol")
     return new GatewayError(code, "The upstream sent an answer that its package does not understand.", { cause });
   if (code !== undefined) return new GatewayError(code, message, { cause });
@@ -42,24 +42,16 @@ function toFailure(thrown: unknown, name: string, scrub: Scrub): GatewayError {
   return upstreamError(message, { cause });
 }
 
-const codeOfName: ReadonlyMap<string, ErrorCode> = new Map([
-  ["AI_UnsupportedFunctionalityError", "unsupported_parameter"],
-  ["AI_InvalidPromptError", "adapter_bad_request"],
-  ["AI_InvalidArgumentError", "adapter_bad_request"],
-  ["AI_NoSuchModelError", "adapter_not_found"],
-  ["AI_LoadAPIKeyError", "adapter_refused"],
-  ["AI_LoadSettingError", "adapter_refused"],
+const codes: readonly (readonly [names: RegExp, code: ErrorCode])[] = [
+  [/^AI_UnsupportedFunctionalityError$/, "unsupported_parameter"],
+  [/^AI_Invalid(Prompt|Argument)Error$/, "adapter_bad_request"],
+  [/^AI_Load(APIKey|Setting)Error$/, "adapter_refused"],
   // Their messages quote what came.
-  ["AI_InvalidResponseDataError", "adapter_protocol"],
-  ["AI_JSONParseError", "adapter_protocol"],
-  ["AI_TypeValidationError", "adapter_protocol"],
-  ["AI_EmptyResponseBodyError", "adapter_protocol"],
-  ["AI_NoContentGeneratedError", "adapter_protocol"],
-]);
+  [/^AI_(InvalidResponseData|JSONParse|TypeValidation|EmptyResponseBody)Error$/, "adapter_protocol"],
+];
 
 /** It is somewhere in the chain of causes. */
-function networkErrorIn(thrown: Error): Error | undefined {
-  for (let error: unknown = thrown, depth = 0; error instanceof Error && depth < 5; error = error.cause, depth++)
-    if ("code" in error && typeof error.code === "string") return error;
-  return undefined;
+function networkErrorIn(thrown: unknown): Error | undefined {
+  if (!(thrown instanceof Error)) return undefined;
+  return "code" in thrown && typeof thrown.code === "string" ? thrown : networkErrorIn(thrown.cause);
 }

@@ -3,11 +3,11 @@ import type { Adapter, Tell } from "../../core/adapter.ts";
 import type { Turn } from "../../core/turn.ts";
 import { brokenOff } from "../http/failure.ts";
 import type { MediaRules } from "../media/media.ts";
-import { checkBatch, unfit } from "../said.ts";
+import { checkBatch } from "../said.ts";
 import { openSource, type Timeouts } from "../waiting.ts";
 import { createExplain } from "./failure.ts";
 import { fetchFiles } from "./files.ts";
-import { createProvider, type ProviderSettings, toVersion } from "./provider.ts";
+import { createProvider, type ProviderSettings } from "./provider.ts";
 import { createReplyReader } from "./reply.ts";
 import { writeRequest } from "./request.ts";
 
@@ -27,11 +27,9 @@ export function createAiSdk(settings: AiSdkSettings, environment: NodeJS.Process
     const reply = createReplyReader(turn.settings.tools, tell);
     try {
       const model = await makeModel(turn.model);
-      const { specificationVersion: version } = model;
-      const files = await fetchFiles(turn.items, model, rules, tell, abortSignal);
-      const call = writeRequest(turn, files, version, tell);
-      const { stream } = await model.doStream(toVersion({ ...call, providerOptions, abortSignal }, version));
-      if (typeof stream?.[Symbol.asyncIterator] !== "function") throw unfit("is no stream", stream);
+      const files = await fetchFiles(turn.items, model, rules, abortSignal);
+      const call = writeRequest(turn, files, tell);
+      const { stream } = await model.doStream({ ...call, providerOptions, abortSignal });
       for await (const part of stream) {
         const deltas = reply.read(part);
         if (deltas.length > 0) yield checkBatch(deltas);

@@ -1,5 +1,4 @@
-/** Finds a provider's package in the operator's folder, and makes models of any version of the AI SDK's specification. */
-import type { LanguageModelV3Prompt } from "@ai-sdk/provider";
+/** Finds a provider's package in the operator's folder, and makes models of the AI SDK's specification. */
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -14,10 +13,9 @@ export interface ProviderSettings {
 }
 
 export interface Model {
-  readonly specificationVersion: string;
   /** The URLs that it takes, by media type. */
   readonly supportedUrls?: SupportedUrls | PromiseLike<SupportedUrls> | undefined;
-  doStream(call: unknown): PromiseLike<{ readonly stream?: ReadableStream<unknown> | undefined }>;
+  doStream(call: unknown): PromiseLike<{ readonly stream: ReadableStream<unknown> }>;
 }
 
 export type SupportedUrls = Readonly<Record<string, readonly RegExp[]>>;
@@ -27,12 +25,7 @@ type MakeModel = (name: string) => Model;
 export function createProvider(settings: ProviderSettings, folder: string): (name: string) => Promise<Model> {
   const file = findPackage(settings.package, folder);
   let loading: Promise<MakeModel> | undefined;
-  return async (name) => {
-    loading ??= loadProvider(file, settings);
-    // What failed may be set up by the next turn.
-    loading.catch(() => (loading = undefined));
-    return (await loading)(name);
-  };
+  return async (name) => (await (loading ??= loadProvider(file, settings)))(name);
 }
 
 function findPackage(name: string, folder: string): string {
@@ -47,12 +40,8 @@ function findPackage(name: string, folder: string): string {
 }
 
 async function loadProvider(file: string, { package: packageName, provider: chosen, options }: ProviderSettings) {
-  const unusable = (why: string, cause?: unknown): GatewayError =>
-    new GatewayError("adapter_error", `The package '${packageName}' ${why}`, { cause });
-  const wrongOptions = (cause: unknown): never => {
-    throw unusable("cannot be used with the adapter's options. The log has the cause.", cause);
-  };
-  const exported: Readonly<Record<string, unknown>> = await import(pathToFileURL(file).href).catch(wrongOptions);
+  const unusable = (why: string) => new GatewayError("adapter_error", `The package '${packageName}' ${why}`);
+  const exported: Readonly<Record<string, unknown>> = await import(pathToFileURL(file).href);
   const names = Object.keys(exported).filter((key) => key.startsWith("create"));
   // A function may have both an old and a new name.
   const [create, ...others] = new Set((chosen === undefined ? names : [chosen]).map((key) => exported[key]));
@@ -61,36 +50,14 @@ async function loadProvider(file: string, { package: packageName, provider: chos
     throw unusable(`has no single export that creates a provider.${remedy}`);
   }
   // Some report usage only on request.
-  const provider = await Promise.try(() => create({ includeUsage: true, fetch: fetchHere, ...options })).catch(
-    wrongOptions,
-  );
+  const provider = create({ includeUsage: true, fetch: fetchHere, ...options });
   return (name: string): Model => {
     const model = Object(typeof provider === "function" ? provider(name) : provider?.languageModel?.(name));
     const { specificationVersion: version, doStream } = model;
-    if (typeof doStream === "function" && /^v[234]$/.test(version)) return model;
-    throw unusable(
-      `makes models of version ${String(version)} of the AI SDK's specification; the gateway knows v2 to v4.`,
-    );
+    if (typeof doStream === "function" && version === "v4") return model;
+    throw unusable(`makes models of version ${String(version)} of the AI SDK's specification; the gateway knows v4.`);
   };
 }
 
 /** Follows no redirect: it would take the key along. */
 const fetchHere: typeof fetch = (input, init) => fetch(input, { ...init, redirect: "manual" });
-
-/** Version 4 tags a file's content with its kind. */
-export function toVersion<Call extends { readonly prompt: LanguageModelV3Prompt }>(
-  call: Call,
-  version: string,
-): unknown {
-  return version === "v4" ? { ...call, prompt: call.prompt.map(tagFiles) } : call;
-}
-
-function tagFiles(message: LanguageModelV3Prompt[number]): unknown {
-  if (typeof message.content === "string") return message;
-  const content = message.content.map((part) => {
-    if (part.type !== "file") return part;
-    const { data } = part;
-    return { ...part, data: data instanceof URL ? { type: "url", url: data } : { type: "data", data } };
-  });
-  return { ...message, content };
-}

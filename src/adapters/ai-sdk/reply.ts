@@ -25,14 +25,15 @@ export function createReplyReader(tools: readonly Tool[], tell: Tell): ReplyRead
   /** Their numbers, and whether their arguments have begun. */
   const calls = new Map<unknown, { readonly index: number; hasInput: boolean }>();
   const thoughts = new Map<unknown, { text: string; options: unknown }>();
-  let isTextOver = false;
   let isFinished = false;
 
   /** A block's signature may come with any of its parts. */
-  function think({ id, delta = "", providerMetadata }: Fields): void {
+  function think({ id, delta = "", providerMetadata }: Fields) {
     const { text = "", options } = thoughts.get(id) ?? {};
-    thoughts.set(id, { text: text + String(delta), options: providerMetadata ?? options });
+    const thought = { text: text + String(delta), options: providerMetadata ?? options };
+    thoughts.set(id, thought);
     if (delta !== "") say({ type: "reasoning", text: delta });
+    return thought;
   }
 
   /** Marks on a call are kept with the reasoning before it. */
@@ -52,28 +53,19 @@ export function createReplyReader(tools: readonly Tool[], tell: Tell): ReplyRead
         for (const what of [part["warnings"]].flat().flatMap(readWarning)) tell({ type: "left-out", what });
         return;
       case "text-delta":
-        // Told only when another text begins: even one that breaks off ends its texts.
-        if (isTextOver) say({ type: "message-end" });
-        isTextOver = false;
         return say({ type: "text", text: part["delta"] });
-      case "text-end":
-        isTextOver = true;
-        return;
       case "reasoning-start":
       case "reasoning-delta":
-        return think(part);
+        return void think(part);
       case "reasoning-end": {
-        think(part);
-        const { text = "", options } = thoughts.get(part["id"]) ?? {};
+        const { text, options } = think(part);
         if (isOptions(options)) seal({ block: { text, options } });
         return;
       }
       case "tool-input-start":
-        if (part["providerExecuted"] !== true) beginCall(part["id"], part);
-        return;
+        return void beginCall(part["id"], part);
       case "tool-input-delta":
       case "tool-call": {
-        if (part["providerExecuted"] === true) return;
         const isWhole = part["type"] === "tool-call";
         const call = isWhole ? beginCall(part["toolCallId"], part) : calls.get(part["id"]);
         if (call === undefined || (isWhole && call.hasInput)) return;
@@ -84,7 +76,7 @@ export function createReplyReader(tools: readonly Tool[], tell: Tell): ReplyRead
         throw part["error"];
       case "finish": {
         isFinished = true;
-        const usage = readUsage(Object(part["usage"]));
+        const usage = readUsage(part["usage"]);
         if (usage !== undefined) say({ type: "usage", usage });
         return say({ type: "finish", reason: readFinish(part["finishReason"]) });
       }
@@ -102,9 +94,8 @@ export function createReplyReader(tools: readonly Tool[], tell: Tell): ReplyRead
   };
 }
 
-/** Version 2 gives the bare word. */
 function readFinish(found: unknown): string {
-  const { unified, raw } = typeof found === "string" ? { unified: found, raw: found } : Object(found);
+  const { unified, raw } = Object(found);
   if (["stop", "length", "content-filter", "tool-calls"].includes(unified)) return unified;
   if (unified === "error") throw new GatewayError("adapter_error", "The model stopped because of an error of its own.");
   // Without any reason the stream has ended, and the answer has not.
@@ -112,24 +103,17 @@ function readFinish(found: unknown): string {
   return "stop";
 }
 
-/** Since version 3 in groups. Some providers add up unknown counts: such a sum is no count. */
-function readUsage({ inputTokens: input, outputTokens: output, cachedInputTokens, reasoningTokens }: Fields): unknown {
-  const read: Fields = isObject(input) ? input : { total: input, cacheRead: cachedInputTokens };
-  const written: Fields = isObject(output) ? output : { total: output, reasoning: reasoningTokens };
-  if (!Number.isInteger(read["total"]) && !Number.isInteger(written["total"])) return undefined;
-  return {
-    inputTokens: read["total"] ?? 0,
-    outputTokens: written["total"] ?? 0,
-    cachedTokens: read["cacheRead"],
-    cacheWriteTokens: read["cacheWrite"],
-    reasoningTokens: written["reasoning"],
-  };
+/** Some providers add up unknown counts: such a sum is no count. */
+function readUsage(found: unknown): unknown {
+  const { inputTokens, outputTokens } = Object(found);
+  const { total: input, cacheRead: cachedTokens, cacheWrite: cacheWriteTokens } = Object(inputTokens);
+  const { total: output, reasoning: reasoningTokens } = Object(outputTokens);
+  if (!Number.isInteger(input) && !Number.isInteger(output)) return undefined;
+  return { inputTokens: input ?? 0, outputTokens: output ?? 0, cachedTokens, cacheWriteTokens, reasoningTokens };
 }
 
 /** What the provider ignores, in the wires' terms. */
 function readWarning(warning: unknown): readonly string[] {
-  const { feature, setting, tool } = Object(warning) as Fields;
-  const name = feature ?? setting;
-  if (typeof name === "string") return [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)];
-  return isObject(tool) ? [`tool ${String(tool["name"])}`] : [];
+  const { feature } = Object(warning);
+  return typeof feature === "string" ? [feature.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)] : [];
 }

@@ -1,10 +1,11 @@
 /** Writes a turn as a language model's call: system texts first, what the assistant said and called as one message, then results. */
 import type {
   JSONSchema7,
-  LanguageModelV3CallOptions,
-  LanguageModelV3FunctionTool,
-  LanguageModelV3Message,
-  LanguageModelV3Prompt,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  SharedV4FileData,
 } from "@ai-sdk/provider";
 import type { Tell } from "../../core/adapter.ts";
 import { GatewayError } from "../../core/errors.ts";
@@ -17,14 +18,13 @@ import { about } from "../media/media.ts";
 import { type Files, sourceOf, typeOf } from "./files.ts";
 import { readSeal, type Seal } from "./seal.ts";
 
-/** The newest version has a field for the effort. */
-export interface Call extends LanguageModelV3CallOptions {
-  readonly reasoning?: string | undefined;
-}
-
-export function writeRequest({ items, settings, trace }: Turn, files: Files, version: string, tell: Tell): Call {
-  const hasEffort = version === "v4";
-  for (const [what, isAsked] of leftOut(settings, hasEffort)) if (isAsked) tell({ type: "left-out", what });
+export function writeRequest({ items, settings, trace }: Turn, files: Files, tell: Tell): LanguageModelV4CallOptions {
+  const leftOut = {
+    parallel_tool_calls: settings.parallelToolCalls === false,
+    top_logprobs: settings.topLogprobs !== undefined,
+    verbosity: settings.verbosity !== undefined,
+  };
+  for (const [what, isAsked] of Object.entries(leftOut)) if (isAsked) tell({ type: "left-out", what });
   return {
     prompt: writePrompt(settings.instructions, items, files),
     ...writeTools(settings),
@@ -36,36 +36,20 @@ export function writeRequest({ items, settings, trace }: Turn, files: Files, ver
     seed: settings.seed,
     stopSequences: settings.stop && [...settings.stop],
     responseFormat: writeFormat(settings.format),
-    reasoning: hasEffort ? settings.reasoningEffort : undefined,
+    // Another word is the provider's to refuse.
+    reasoning: settings.reasoningEffort as LanguageModelV4CallOptions["reasoning"],
     headers: trace && { traceparent: trace.parent, ...(trace.state !== undefined && { tracestate: trace.state }) },
   };
 }
 
-/** What no call has a place for. */
-function leftOut(settings: Settings, hasEffort: boolean): readonly (readonly [what: string, isAsked: boolean])[] {
-  return [
-    ["parallel_tool_calls", settings.parallelToolCalls === false],
-    ["top_logprobs", settings.topLogprobs !== undefined],
-    ["verbosity", settings.verbosity !== undefined],
-    ["reasoning_effort", settings.reasoningEffort !== undefined && !hasEffort],
-  ];
-}
-
-function writeFormat(format: Format | undefined): LanguageModelV3CallOptions["responseFormat"] {
-  switch (format?.type) {
-    case "json":
-      return { type: "json" };
-    case "schema": {
-      const { name, description, schema } = format;
-      return { type: "json", name, description, schema: schema as JSONSchema7 };
-    }
-    default:
-      return undefined;
-  }
+function writeFormat(format: Format | undefined): LanguageModelV4CallOptions["responseFormat"] {
+  if (format?.type !== "schema") return format;
+  const { name, description, schema } = format;
+  return { type: "json", name, description, schema: schema as JSONSchema7 };
 }
 
 /** A choice that only a dialect knows was refused before. */
-function writeTools({ tools, toolChoice }: Settings): Pick<Call, "tools" | "toolChoice"> {
+function writeTools({ tools, toolChoice }: Settings): Pick<LanguageModelV4CallOptions, "tools" | "toolChoice"> {
   if (tools.length === 0) return {};
   const written = tools.flatMap(writeTool);
   if (toolChoice?.type === "tool") return { tools: written, toolChoice: { type: "tool", toolName: toolChoice.name } };
@@ -73,7 +57,7 @@ function writeTools({ tools, toolChoice }: Settings): Pick<Call, "tools" | "tool
 }
 
 /** A custom tool becomes a function with one string; what only a dialect knows was left out before. */
-function writeTool(tool: Tool): LanguageModelV3FunctionTool[] {
+function writeTool(tool: Tool): LanguageModelV4FunctionTool[] {
   if (tool.type === "other") return [];
   const { name, description, parameters = {}, strict } = tool.type === "custom" ? toFunction(tool) : tool;
   // Some providers want these two keywords, even if the caller left them out.
@@ -81,12 +65,12 @@ function writeTool(tool: Tool): LanguageModelV3FunctionTool[] {
   return [{ type: "function", name, description, inputSchema, strict }];
 }
 
-type PartsOf<Role> = Extract<LanguageModelV3Message, { role: Role }>["content"];
+type PartsOf<Role> = Extract<LanguageModelV4Message, { role: Role }>["content"];
 type WrittenPart = PartsOf<"user">[number];
 
-function writePrompt(instructions: string | undefined, items: readonly Item[], files: Files): LanguageModelV3Prompt {
-  const seals = new Map(items.flatMap((item) => (item.type === "reasoning" ? [[item, readSeal(item.encrypted)]] : [])));
-  const marks: NonNullable<Seal["calls"]> = Object.assign({}, ...Array.from(seals.values(), ({ calls }) => calls));
+function writePrompt(instructions: string | undefined, items: readonly Item[], files: Files): LanguageModelV4Prompt {
+  const sealed = items.map((item) => (item.type === "reasoning" ? readSeal(item.encrypted).calls : undefined));
+  const marks: NonNullable<Seal["calls"]> = Object.assign({}, ...sealed);
   const names = new Map<string, string>();
   // Not every provider takes system texts in the midst of a talk.
   const prompt = writeSystem(instructions, items);
@@ -108,7 +92,7 @@ function writePrompt(instructions: string | undefined, items: readonly Item[], f
 
   function show(content: Content): void {
     const parts = writeContent(content, files);
-    prompt.push({ role: "user", content: parts.length === 0 ? [{ type: "text", text: "" }] : parts });
+    if (parts.length > 0) prompt.push({ role: "user", content: parts });
   }
 
   function write(item: Item): void {
@@ -118,7 +102,7 @@ function writePrompt(instructions: string | undefined, items: readonly Item[], f
         if (item.role === "assistant") say(writeContent(item.content, files));
         return;
       case "reasoning": {
-        const { text = item.text, options: providerOptions } = seals.get(item)?.block ?? {};
+        const { text = item.text, options: providerOptions } = readSeal(item.encrypted).block ?? {};
         if (text !== "" || providerOptions !== undefined) say([{ type: "reasoning", text, providerOptions }]);
         return;
       }
@@ -140,20 +124,16 @@ function writePrompt(instructions: string | undefined, items: readonly Item[], f
     }
   }
 
-  function showOutputs(): void {
-    if (shown.length > 0) show(shown);
+  for (const [at, item] of items.entries()) {
+    write(item);
+    if (items[at + 1]?.type === "tool-output") continue;
+    show(shown);
     shown = [];
   }
-
-  for (const item of items) {
-    if (item.type !== "tool-output") showOutputs();
-    write(item);
-  }
-  showOutputs();
   return prompt;
 }
 
-function writeSystem(instructions: string | undefined, items: readonly Item[]): LanguageModelV3Prompt {
+function writeSystem(instructions: string | undefined, items: readonly Item[]): LanguageModelV4Prompt {
   const said = items.flatMap((item) => (item.type === "message" && isInstruction(item) ? textOf(item.content) : []));
   const texts = [instructions ?? "", ...said].filter((text) => text !== "");
   return texts.map((content) => ({ role: "system", content }));
@@ -170,9 +150,7 @@ function writeContent(content: Content, files: Files): WrittenPart[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   return content.flatMap((part) => {
     if (part.type === "text" || part.type === "refusal") return writeContent(part.text, files);
-    if (part.type !== "audio") return writeFile(part, files);
-    const mediaType = `audio/${part.format === "mp3" ? "mpeg" : part.format}`;
-    return { type: "file", mediaType, data: part.data };
+    return writeFile(part, files);
   });
 }
 
@@ -183,9 +161,9 @@ function writeFile(part: Part, files: Files): WrittenPart {
     const message = `The adapter behind this model does not take ${what}. Send the content itself, or a URL.`;
     throw about(part, new GatewayError("unsupported_parameter", message));
   }
-  const file = { type: "file", filename: part.type === "file" ? part.name : undefined } as const;
-  const found = files.get(source);
-  if (found !== undefined) return { ...file, mediaType: found.type, data: found.bytes };
-  if (files.has(source)) return { type: "text", text: "[The file that was here can no longer be fetched.]" };
-  return { ...file, mediaType: typeOf(part), data: (/^https?:/i.test(source) && URL.parse(source)) || source };
+  const filename = part.type === "file" ? part.name : undefined;
+  const { bytes, type: mediaType } = files.get(source) ?? { bytes: source, type: typeOf(part) };
+  const url = bytes === source ? URL.parse(source) : null;
+  const data: SharedV4FileData = url === null ? { type: "data", data: bytes } : { type: "url", url };
+  return { type: "file", filename, mediaType, data };
 }

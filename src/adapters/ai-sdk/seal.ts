@@ -1,12 +1,12 @@
 /** What a provider wants back in the next turn, kept as text with reasoning: signatures, hidden thoughts, marks on calls. */
-import type { SharedV3ProviderOptions } from "@ai-sdk/provider";
+import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { isObject, parseObject } from "../../wires/fields.ts";
 
 export interface Seal {
   /** With its text: a caller may send back the seal alone. */
-  readonly block?: { readonly text: string; readonly options: SharedV3ProviderOptions } | undefined;
+  readonly block?: { readonly text: string; readonly options: SharedV4ProviderOptions } | undefined;
   /** By call id. */
-  readonly calls?: Readonly<Record<string, SharedV3ProviderOptions>> | undefined;
+  readonly calls?: Readonly<Record<string, SharedV4ProviderOptions>> | undefined;
 }
 
 const maker = "ai-sdk";
@@ -24,6 +24,6 @@ export function readSeal(encrypted: string | undefined): Seal {
   return { ...(isBlock && { block: block as Seal["block"] }), ...(isCalls && { calls: calls as Seal["calls"] }) };
 }
 
-export function isOptions(value: unknown): value is SharedV3ProviderOptions {
+export function isOptions(value: unknown): value is SharedV4ProviderOptions {
   return isObject(value) && Object.values(value).every(isObject);
 }

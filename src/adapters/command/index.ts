@@ -1,6 +1,5 @@
 /** The command adapter: a local program answers, one process for each turn. */
-import { accessSync, constants, statSync } from "node:fs";
-import { basename, delimiter, resolve } from "node:path";
+import { basename } from "node:path";
 import type { Adapter } from "../../core/adapter.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Turn } from "../../core/turn.ts";
@@ -19,12 +18,13 @@ interface CommandSettings extends Timeouts {
   readonly output: Output;
 }
 
-/** Throws what is sure to fail at the first turn. */
+/** Throws if a caller could choose what runs. */
 export function createCommand(settings: CommandSettings, environment: NodeJS.ProcessEnv): Adapter {
   const { cwd, input, output, set_env } = settings;
+  const [name = "", ...rest] = settings.argv;
   const env = { ...Object.fromEntries(settings.env.map((name) => [name, environment[name]])), ...set_env };
-  const [name, ...rest] = checkCommand(settings.argv, cwd, env["PATH"]);
   const running = new Set<Program>();
+  checkArguments(settings.argv);
 
   function killAll(): void {
     for (const one of running) one.kill();
@@ -72,38 +72,22 @@ function fillArguments(rest: readonly string[], turn: Turn): string[] {
   return rest.map((argument, place) => {
     // One pass: placeholders within the text are only text.
     const filled = argument.replace(placeholder, (_, word) => (word === "model" ? turn.model : promptOf(turn)));
-    if (filled.includes("\0")) throw unfit("contains a NUL character");
     const isOption = filled.startsWith("-") && !argument.startsWith("-");
     if (!isOption || (afterOptions !== -1 && place > afterOptions)) return filled;
-    if (argument.startsWith("{model}")) throw unfit("names a model that begins with a dash");
-    return ` ${filled}`;
+    if (!argument.startsWith("{model}")) return ` ${filled}`;
+    throw new GatewayError(
+      "adapter_bad_request",
+      "The model's name begins with a dash: a program would take it for an option.",
+    );
   });
 }
 
-function unfit(why: string): GatewayError {
-  const message = `The request ${why}, which cannot be passed to this adapter's program.`;
-  return new GatewayError("adapter_bad_request", message);
-}
-
-type Argv = readonly [program: string, ...rest: string[]];
-
-function checkCommand([program = "", ...rest]: readonly string[], cwd: string, path: string | undefined): Argv {
-  if (program === "" || hasPlaceholder(program))
-    throw new Error("argv[0] must name a program, without a placeholder: a caller must not choose what runs.");
+function checkArguments([program = "", ...rest]: readonly string[]): void {
+  if (hasPlaceholder(program)) throw new Error("argv[0] must name a program, without a placeholder.");
   if (shells.has(basename(program)) && scriptOf(rest).some(hasPlaceholder)) {
     const remedy = 'Pass them as arguments behind the script ("$1"), or on standard input.';
     throw new Error(`argv: ${program} would run a caller's words as commands. ${remedy}`);
   }
-  if (statSync(cwd, { throwIfNoEntry: false })?.isDirectory() !== true) throw new Error(`There is no folder ${cwd}.`);
-  const isFile = program.includes("/");
-  // As the system will search; in its PATH an empty entry is the working folder.
-  const folders = isFile ? [""] : (path?.split(delimiter) ?? ["/usr/local/bin", "/bin", "/usr/bin"]);
-  if (!folders.some((folder) => isProgram(resolve(cwd, folder, program)))) {
-    const where = isFile ? "" : ` on its PATH (${folders.join(delimiter)})`;
-    throw new Error(`There is no executable program ${program}${where}. Install it, or give its path.`);
-  }
-  // A name stays a name, so that a program that is installed anew is found at its new place.
-  return [isFile ? resolve(cwd, program) : program, ...rest];
 }
 
 const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "zsh", "ksh", "ash"]);
@@ -113,13 +97,4 @@ function scriptOf(rest: readonly string[]): readonly string[] {
   const at = rest.findIndex((argument) => /^[-+]\w*c/.test(argument));
   if (at === -1) return [];
   return /^[-+]/.test(rest[at + 1] ?? "") ? rest : rest.slice(0, at + 2);
-}
-
-function isProgram(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return statSync(file).isFile();
-  } catch {
-    return false;
-  }
 }

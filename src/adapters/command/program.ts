@@ -47,8 +47,6 @@ export function startProgram(launch: Launch): Program {
 
   stderr.on("data", (more: Buffer) => (errors = Buffer.concat([errors, more]).subarray(-maxErrorBytes)));
   child.on("error", (error) => {
-    // Signals fail too, to a program that runs as another user.
-    if (child.pid !== undefined) return;
     failure = toFailure(error, launch);
     stdout.destroy();
     end();
@@ -59,8 +57,6 @@ export function startProgram(launch: Launch): Program {
     setTimeout(() => stderr.destroy(), maxDelayMs).unref();
   });
   child.once("close", () => end());
-  // A program need not read its input, and a broken pipe is an end like any other.
-  for (const pipe of [stdin, stdout, stderr]) pipe.on("error", () => {});
   stdin.end(launch.input);
 
   async function* read(): AsyncGenerator<Buffer> {
@@ -98,18 +94,15 @@ function spawnGroup(launch: Launch): ChildProcessWithoutNullStreams {
   const { argv, cwd, env } = launch;
   const [program, ...rest] = argv;
   try {
-    const child: ChildProcess = spawn(program, rest, { cwd, env, detached: true, windowsHide: true, stdio: "pipe" });
-    if (hasPipes(child)) return child;
+    const child = spawn(program, rest, { cwd, env, detached: true, stdio: "pipe" });
     // Without free descriptors Node makes no pipes, and tells why a moment later.
     child.once("error", () => {});
-    throw Object.assign(new Error("There are no file descriptors left."), { code: "EMFILE" });
+    // A program need not read its input, and a broken pipe is an end like any other.
+    for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.on("error", () => {});
+    return child;
   } catch (thrown) {
     throw toFailure(thrown, launch);
   }
-}
-
-function hasPipes(child: ChildProcess): child is ChildProcessWithoutNullStreams {
-  return Boolean(child.stdin && child.stdout && child.stderr);
 }
 
 function killGroup(child: ChildProcess): void {

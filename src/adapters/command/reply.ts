@@ -2,7 +2,7 @@
 import { GatewayError } from "../../core/errors.ts";
 import type { Delta } from "../../core/event.ts";
 import { parseObject } from "../../wires/fields.ts";
-import { checkBatch, reportableCodes, toReported, unfit } from "../said.ts";
+import { checkBatch, isReportable, toReported, unfit } from "../said.ts";
 
 export type Output = "text" | "jsonl";
 
@@ -42,13 +42,11 @@ function createLinesForm() {
   /** Of an incomplete line: a program may write it letter by letter. */
   let pieces: string[] = [];
   return function* (text: string): Generator<readonly Delta[]> {
-    for (let from = 0; from < text.length;) {
-      const end = text.indexOf("\n", from);
-      pieces.push(text.slice(from, end === -1 ? undefined : end));
-      if (end === -1) return;
-      from = end + 1;
+    const [end = "", ...next] = text.split("\n");
+    pieces.push(end);
+    for (const begin of next) {
       const line = pieces.join("");
-      pieces = [];
+      pieces = [begin];
       if (line.trim() !== "") yield checkBatch(readLine(line, calls));
     }
   };
@@ -80,9 +78,8 @@ function readLine(line: string, calls: { newest: unknown }): readonly unknown[] 
       return [{ type, usage: { inputTokens, outputTokens, cachedTokens, reasoningTokens } }];
     }
     case "error": {
-      const { code: found = "adapter_error", message, retry_after_seconds: seconds } = fields;
-      const code = reportableCodes.find((known) => known === found);
-      if (code === undefined || typeof message !== "string") throw unfit("is no error with a known code", fields);
+      const { code = "adapter_error", message, retry_after_seconds: seconds } = fields;
+      if (!isReportable(code) || typeof message !== "string") throw unfit("is no error with a known code", fields);
       throw toReported(code, message, seconds);
     }
     default:

@@ -1,9 +1,9 @@
 /** Writes a turn for a program: as one JSON document, or as the last user's text. */
 import type { Tell } from "../../core/adapter.ts";
-import { GatewayError } from "../../core/errors.ts";
 import { type Content, type Item, type Message, type Part, textOf } from "../../core/item.ts";
 import type { Turn } from "../../core/turn.ts";
 import type { Settings } from "../../core/settings.ts";
+import { unsupported } from "../../wires/fields.ts";
 
 /** The program's standard input. What cannot be passed on is told as left out. */
 export function writeInput(turn: Turn, input: "json" | "text" | "none", tell: Tell): string {
@@ -27,11 +27,8 @@ type LeaveOut = (what: string) => void;
 /** A text alone carries no tools, no answer format, and nothing that stands beside the text. */
 function leaveOutAllButText({ items, settings }: Turn, leaveOut: LeaveOut): void {
   const { tools, toolChoice, format } = settings;
-  if (toolChoice?.type === "required" || toolChoice?.type === "tool") {
-    const why = "The adapter behind this model offers it no tools. Leave it out, or use another model.";
-    const param = "tool_choice";
-    throw new GatewayError("unsupported_parameter", `Unsupported parameter: '${param}'. ${why}`, { param });
-  }
+  if (toolChoice?.type === "required" || toolChoice?.type === "tool")
+    unsupported("tool_choice", "The adapter behind this model offers it no tools. Leave it out, or use another model.");
   for (const tool of tools) leaveOut(`tool ${tool.type === "other" ? String(tool.extra.fields["type"]) : tool.name}`);
   if (format !== undefined && format.type !== "text") leaveOut("response format");
   const content = lastFromUser(items)?.content ?? "";
@@ -80,20 +77,21 @@ function toAttachment(part: Part): object {
 const isText = ({ type }: Part): boolean => type === "text" || type === "refusal";
 const kindOf = (part: Part): string => (part.type === "other" ? String(part.extra.fields["type"]) : part.type);
 
+const passedOn = [
+  ...([
+    "toolChoice",
+    "parallelToolCalls",
+    "format",
+    "stop",
+    "maxOutputTokens",
+    "reasoningEffort",
+    "verbosity",
+  ] as const),
+  ...(["temperature", "topP", "presencePenalty", "frequencyPenalty", "seed"] as const),
+];
+
+const toWireName = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
 function toSettings(settings: Settings): object {
-  const { format } = settings;
-  return {
-    tool_choice: settings.toolChoice,
-    parallel_tool_calls: settings.parallelToolCalls,
-    format: format?.type === "text" ? undefined : format,
-    temperature: settings.temperature,
-    top_p: settings.topP,
-    presence_penalty: settings.presencePenalty,
-    frequency_penalty: settings.frequencyPenalty,
-    seed: settings.seed,
-    stop: settings.stop,
-    max_output_tokens: settings.maxOutputTokens,
-    reasoning_effort: settings.reasoningEffort,
-    verbosity: settings.verbosity,
-  };
+  return Object.fromEntries(passedOn.map((name) => [toWireName(name), settings[name]]));
 }

@@ -10,7 +10,7 @@ interface EchoSettings {
 }
 
 /** Enough for any talk at once, while a long text neither floods its reader nor holds up other turns. */
-const maxBatchWords = 1_000;
+const maxBatchDeltas = 1_000;
 
 /** For demos, client authors and tests: no network, no chance. */
 export function createEcho({ delay_ms: delayMs }: EchoSettings): Adapter {
@@ -19,22 +19,15 @@ export function createEcho({ delay_ms: delayMs }: EchoSettings): Adapter {
     async open(turn, signal, tell) {
       if (turn.settings.topLogprobs !== undefined) tell({ type: "left-out", what: "logprobs" });
       const plan = planAnswer(turn);
-      await pause(plan.sleepMs, signal);
-      const said = speak(plan);
+      const batches = inBatches(speak(plan), delayMs > 0 ? 1 : maxBatchDeltas);
 
       async function next(): Promise<readonly Delta[] | undefined> {
         await pause(delayMs, signal);
-        const batch: Delta[] = [];
-        for (let left = delayMs > 0 ? 1 : maxBatchWords; left > 0;) {
-          const { done, value } = said.next();
-          if (done === true) break;
-          batch.push(value);
-          if (isWord(value)) left -= 1;
-        }
-        if (batch.length > 0) return batch;
-        if (plan.failure !== undefined) throw plan.failure;
-        return undefined;
+        const { value } = batches.next();
+        if (value === undefined && plan.failure !== undefined) throw plan.failure;
+        return value;
       }
+      await pause(plan.sleepMs, signal);
       return { first: (await next()) ?? [], next };
     },
     models: () => Promise.resolve(["echo"]),
@@ -42,20 +35,30 @@ export function createEcho({ delay_ms: delayMs }: EchoSettings): Adapter {
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await (ms > 0 ? sleep(ms, undefined, { signal }).catch(() => {}) : breathe());
   signal.throwIfAborted();
-  if (ms > 0) await sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
-  else await breathe();
+}
+
+function* inBatches(deltas: Iterable<Delta>, size: number): Generator<readonly Delta[], undefined> {
+  let batch: Delta[] = [];
+  for (const delta of deltas) {
+    batch.push(delta);
+    if (batch.length < size) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
 }
 
 /** Within the token limit: a token is a word. Usage and finish come last; a plan that fails has neither. */
-function* speak({ failure, maxWords, utterances, inputTokens }: Plan): Generator<Delta, void, void> {
+function* speak({ failure, maxWords, utterances, inputTokens }: Plan): Generator<Delta> {
   let outputTokens = 0;
   let reasoningTokens = 0;
   let isCut = false;
   for (const delta of toDeltas(utterances)) {
     isCut = outputTokens === maxWords;
     if (isCut) break;
-    if (isWord(delta)) outputTokens += 1;
+    if ("text" in delta) outputTokens += 1;
     if (delta.type === "reasoning") reasoningTokens += 1;
     yield delta;
   }
@@ -64,15 +67,11 @@ function* speak({ failure, maxWords, utterances, inputTokens }: Plan): Generator
   yield { type: "finish", reason: isCut ? "length" : "stop" };
 }
 
-function isWord(delta: Delta): boolean {
-  return "text" in delta;
-}
-
 /** A word and the blanks around it, so that joined they are the text. Of arguments, which have few, a client gets pieces. */
 const words = /\s*\S+\s*|\s+/g;
 const pieces = /\s*\S{1,6}\s*|\s+/gu;
 
-function* toDeltas(utterances: readonly Utterance[]): Generator<Delta, void, void> {
+function* toDeltas(utterances: readonly Utterance[]): Generator<Delta> {
   for (const [index, utterance] of utterances.entries()) {
     if (utterance.type === "call") {
       const { kind, name } = utterance;

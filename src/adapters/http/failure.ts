@@ -23,16 +23,11 @@ export function headerOf(headers: Headers, name: string): string {
 /** Whole seconds from now: of a number, a date, or the other header's milliseconds. */
 function readRetryAfter(headers: Headers): number | undefined {
   const written = headerOf(headers, "retry-after");
-  // A date goes by the clock of the server that sent it.
-  const untilDate = (Date.parse(written) - (Date.parse(headerOf(headers, "date")) || Date.now())) / 1_000;
-  const inMs = readNumber(headerOf(headers, "retry-after-ms")) / 1_000;
-  const wait = [readNumber(written), untilDate, inMs].find(Number.isFinite);
+  const untilDate = (Date.parse(written) - Date.now()) / 1_000;
+  const inMs = Number.parseFloat(headerOf(headers, "retry-after-ms")) / 1_000;
+  const wait = [Number.parseFloat(written), untilDate, inMs].find(Number.isFinite);
   // Rounded up: nobody may come back early.
   return wait === undefined ? undefined : Math.ceil(Math.max(0, wait));
-}
-
-function readNumber(text: string): number {
-  return text === "" ? NaN : Number(text);
 }
 
 export function toNetworkFailure(cause: Error, address: string): GatewayError {
@@ -49,36 +44,25 @@ export function toNetworkFailure(cause: Error, address: string): GatewayError {
     const message = `Connection lost: the upstream at ${address} disconnected before its answer was complete (${code}).`;
     return new GatewayError("adapter_error", message, { cause });
   }
-  if (untrusted.test(code)) {
-    const remedy =
-      code === "EPROTO" || code.includes("WRONG_VERSION") || code.includes("PACKET_LENGTH") ? plain : trust;
-    return new GatewayError("adapter_error", `TLS with the upstream at ${address} failed (${code}). ${remedy}`, {
-      isLasting: true,
-      cause,
-    });
-  }
-  return new GatewayError("adapter_error", `${where} ${reasons.get(code) ?? "cannot be reached"} (${code}).`, {
-    cause,
-  });
+  const [, why] = reasons.find(([codes]) => codes.test(code)) ?? [undefined, "cannot be reached"];
+  return new GatewayError("adapter_error", `${where} ${why} (${code}).`, { cause });
 }
 
 /** The last two are undici's words for answers with status 100 and 101, under the code of a lost connection. */
 const garbled = /^UND_ERR_(HEADERS_OVERFLOW|RES_CONTENT_LENGTH_MISMATCH)\b|bad (response|upgrade)$/;
 const lost: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ETIMEDOUT", "UND_ERR_SOCKET"]);
-const untrusted = /^ERR_TLS_|^ERR_SSL_|^CERT_|^UNABLE_TO_|SELF_SIGNED|^EPROTO$|^HOSTNAME_MISMATCH$/;
-const plain = "If it speaks plain HTTP, write http:// in its URL.";
-const trust =
-  "If it is yours, set the environment variable NODE_EXTRA_CA_CERTS to a file with its certificate authority.";
 
-const reasons: ReadonlyMap<string, string> = new Map([
-  ["ECONNREFUSED", "refuses connections"],
-  ["ENOTFOUND", "has a name that cannot be resolved"],
-  ["EAI_AGAIN", "has a name that cannot be resolved now"],
-  ["ENOENT", "does not exist: no such socket"],
-  ["UND_ERR_INVALID_ARG", "cannot be sent this request: one of its headers is not valid in HTTP"],
-  ["UND_ERR_ABORTED", "is behind a proxy that refuses to open a tunnel"],
-  ["UND_ERR_PRX_CONN", "is behind a proxy that closes the connection"],
-]);
+const reasons: readonly (readonly [codes: RegExp, why: string])[] = [
+  [/^ECONNREFUSED$/, "refuses connections"],
+  [/^(ENOTFOUND|EAI_AGAIN)$/, "has a name that cannot be resolved"],
+  [/^ENOENT$/, "does not exist: no such socket"],
+  [/^UND_ERR_(ABORTED|PRX_CONN)$/, "is behind a proxy that makes no tunnel to it"],
+  [/^EPROTO$|WRONG_VERSION|PACKET_LENGTH/, "fails at TLS: if it speaks plain HTTP, write http:// in its URL"],
+  [
+    /^ERR_(TLS|SSL)_|^CERT_|^UNABLE_TO_|SELF_SIGNED|^HOSTNAME_MISMATCH$/,
+    "fails at TLS: if it is yours, set NODE_EXTRA_CA_CERTS to a file with its certificate authority",
+  ],
+];
 
 export function brokenOff(): GatewayError {
   const message = "Connection lost: the upstream's stream broke off before the end of its answer.";

@@ -1,44 +1,43 @@
 /** Fetches a caller's URL for models that need the bytes, without reaching into the operator's own network. */
 import { lookup } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
-import { Agent, buildConnector, type Dispatcher, request } from "undici";
+import { Agent, buildConnector, interceptors, request } from "undici";
 import { GatewayError } from "../../core/errors.ts";
 import { headerOf } from "../http/failure.ts";
-import { checkSize, type Media, type MediaRules, readType, refuseMedia } from "./media.ts";
+import { type Media, type MediaRules, readType, refuseMedia, tooLarge } from "./media.ts";
 
-const maxRedirects = 3;
 const headers = { accept: "image/*, audio/*, text/*, application/pdf", "user-agent": "portico" };
+const maxRedirections = 3;
 
-export async function fetchMedia(url: string, rules: MediaRules, caller: AbortSignal): Promise<Media> {
+export async function fetchMedia(text: string, rules: MediaRules, caller: AbortSignal): Promise<Media> {
+  const url = readUrl(text);
   const deadline = AbortSignal.timeout(rules.timeout_ms);
-  const signal = AbortSignal.any([caller, deadline]);
-  const dispatcher = createAgent(rules);
-  let hop = readUrl(url);
+  const agent = createAgent(rules);
   try {
-    for (let redirects = 0; redirects <= maxRedirects; redirects++) {
-      const answer = await request(hop, { dispatcher, headers, signal });
-      if (answer.statusCode < 300 || answer.statusCode > 399) return await readMedia(answer, hop.host, rules);
-      hop = readUrl(headerOf(answer.headers, "location"), hop.href);
-    }
-    throw refuseMedia(hop.host, "redirects too often");
+    const dispatcher = agent.compose(interceptors.redirect({ maxRedirections }));
+    const answer = await request(url, { dispatcher, headers, signal: AbortSignal.any([caller, deadline]) });
+    if (answer.statusCode !== 200) throw refuseMedia(url.host, `answered with status ${answer.statusCode}`);
+    const type = readType(headerOf(answer.headers, "content-type"), url.host);
+    return { bytes: new Uint8Array(await answer.body.arrayBuffer()), type };
   } catch (thrown) {
     caller.throwIfAborted();
-    if (deadline.aborted) throw refuseMedia(hop.host, `did not send it within ${rules.timeout_ms} ms`);
-    throw thrown instanceof GatewayError ? thrown : refuseMedia(hop.host, "cannot be reached", thrown);
+    if (deadline.aborted) throw refuseMedia(url.host, `did not send it within ${rules.timeout_ms} ms`);
+    if (Object(thrown).code === "UND_ERR_RES_EXCEEDED_MAX_SIZE") throw tooLarge(url.host, rules);
+    throw thrown instanceof GatewayError ? thrown : refuseMedia(url.host, "cannot be reached", thrown);
   } finally {
-    await dispatcher.destroy();
+    await agent.destroy();
   }
 }
 
-function readUrl(text: string, from?: string): URL {
-  const url = URL.parse(text, from);
+function readUrl(text: string): URL {
+  const url = URL.parse(text);
   if (url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === "") return url;
   throw refuseMedia(url?.host || "it", "must be a URL with http or https, without a user or password");
 }
 
 /** One connection for each hop, so that each address is checked; no proxy, which would hide it. */
-function createAgent({ allow_private, timeout_ms: timeout }: MediaRules): Agent {
-  const reaches = createReach(allow_private);
+function createAgent(rules: MediaRules): Agent {
+  const reaches = createReach(rules.allow_private);
 
   /** What it finds is what is connected to: the name is not resolved a second time. */
   const guarded: LookupFunction = (hostname, options, callback) => {
@@ -48,10 +47,11 @@ function createAgent({ allow_private, timeout_ms: timeout }: MediaRules): Agent 
     });
   };
 
-  const connect = buildConnector({ allowH2: false, timeout, lookup: guarded, autoSelectFamily: true });
+  const connect = buildConnector({ allowH2: false, lookup: guarded, autoSelectFamily: true });
   return new Agent({
     allowH2: false,
     pipelining: 0,
+    maxResponseSize: rules.max_bytes,
     connect(options, callback) {
       const host = options.hostname.replace(/^\[(.*)\]$/, "$1");
       // An address is not looked up.
@@ -65,43 +65,26 @@ function refuseAddress(host: string): GatewayError {
   return refuseMedia(host, "is not a public internet address");
 }
 
-async function readMedia(answer: Dispatcher.ResponseData, where: string, rules: MediaRules): Promise<Media> {
-  const { statusCode, body } = answer;
-  if (statusCode !== 200) throw refuseMedia(where, `answered with status ${statusCode}`);
-  const type = readType(headerOf(answer.headers, "content-type"), where);
-  const pieces: Buffer[] = [];
-  let size = 0;
-  for await (const piece of body as AsyncIterable<Buffer>) {
-    size += piece.length;
-    checkSize(size, where, rules);
-    pieces.push(piece);
-  }
-  return { bytes: Buffer.concat(pieces), type };
-}
-
 /** Whether an address, as connected to, is on the public internet, or one that the operator adds. */
 function createReach(allowPrivate: readonly string[]): (address: string) => boolean {
   const added = toList(allowPrivate);
   return (address) => {
-    const [bare = ""] = address.split("%", 1);
-    const family = familyOf(bare);
-    if (family === undefined) return false;
-    if (added.check(bare, family)) return true;
+    const family = familyOf(address);
+    if (added.check(address, family)) return true;
     // An IPv6 address that embeds one of IPv4 could lead to a special one.
-    return !special.check(bare, family) && (family === "ipv4" || globalUnicast.check(bare, family));
+    return !special.check(address, family) && (family === "ipv4" || globalUnicast.check(address, family));
   };
 }
 
-function familyOf(address: string): "ipv4" | "ipv6" | undefined {
-  const version = isIP(address);
-  return version === 0 ? undefined : version === 4 ? "ipv4" : "ipv6";
+function familyOf(address: string): "ipv4" | "ipv6" {
+  return address.includes(":") ? "ipv6" : "ipv4";
 }
 
 function toList(networks: readonly string[]): BlockList {
   const list = new BlockList();
   for (const network of networks) {
     const [address = "", prefix] = network.split("/");
-    const family = familyOf(address) ?? "ipv4";
+    const family = familyOf(address);
     list.addSubnet(address, Number(prefix ?? (family === "ipv4" ? 32 : 128)), family);
   }
   return list;

@@ -8,14 +8,26 @@ interface ChangingRoute extends Route {
   close(): Promise<void>;
 }
 
+/** A route, and how each turn leaves it that is on it. */
+interface Used {
+  readonly route: Route;
+  readonly turns: Set<() => void>;
+  onEmpty?: () => void;
+}
+
 export function createChangingRoute(first: Route): ChangingRoute {
-  let current = createUsedRoute(first);
+  let current: Used = { route: first, turns: new Set() };
   const all = new Set([current]);
   return {
     speaks: first.speaks,
     async open(turn, signal, tell) {
-      const { route, enter } = current;
-      const leave = enter();
+      const used = current;
+      const { route, turns } = used;
+      const leave = (): void => {
+        turns.delete(leave);
+        if (turns.size === 0) used.onEmpty?.();
+      };
+      turns.add(leave);
       try {
         const reply = await route.open(turn, signal, tell);
         return {
@@ -36,34 +48,14 @@ export function createChangingRoute(first: Route): ChangingRoute {
     states: () => current.route.states(),
     async change(next) {
       const old = current;
-      current = createUsedRoute(next);
+      current = { route: next, turns: new Set() };
       all.add(current);
-      await old.whenEmpty();
+      if (old.turns.size > 0) await new Promise<void>((resolve) => (old.onEmpty = resolve));
       all.delete(old);
       await old.route.close();
     },
     async close() {
       await Promise.all(Array.from(all, ({ route }) => route.close()));
     },
-  };
-}
-
-/** A route, and how many turns are on it. */
-function createUsedRoute(route: Route) {
-  let turns = 0;
-  let onEmpty: (() => void) | undefined;
-  return {
-    route,
-    /** What it returns may be called again. */
-    enter(): () => void {
-      let isOn = true;
-      turns += 1;
-      return () => {
-        if (isOn) turns -= 1;
-        isOn = false;
-        if (turns === 0) onEmpty?.();
-      };
-    },
-    whenEmpty: () => new Promise<void>((resolve) => (turns === 0 ? resolve() : (onEmpty = resolve))),
   };
 }

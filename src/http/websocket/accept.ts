@@ -3,18 +3,19 @@ import { type IncomingMessage, type Server, ServerResponse } from "node:http";
 import { createRequire } from "node:module";
 import type * as ws from "ws";
 import { GatewayError } from "../../core/errors.ts";
-import type { Call, Route } from "../call.ts";
-import { type Connection, openConnection } from "./connection.ts";
-import { type SocketParts, switchedOff } from "./turn.ts";
+import { behind, type Call } from "../call.ts";
+import { openConnection } from "./connection.ts";
+import type { SocketParts } from "./turn.ts";
 
 export function createWebSockets(parts: SocketParts) {
-  const connections = new Set<Connection>();
+  const retirings = new Set<() => void>();
 
   function accept(call: Call): undefined {
     const { settings, request, response, head, record } = call;
     if (!settings.hasWebSocket) {
       response.setHeader("upgrade", "HTTP/1.1");
-      throw switchedOff();
+      const message = "WebSocket is switched off here (gateway.http.websocket). Use POST /v1/responses over HTTP.";
+      throw new GatewayError("upgrade_required", message);
     }
     if (head === undefined)
       throw new GatewayError("malformed_http", "An upgrade needs the header 'Connection: Upgrade'.");
@@ -22,20 +23,20 @@ export function createWebSockets(parts: SocketParts) {
       record.status = switchingProtocols;
       // On a protocol violation, the library closes with the right code before it emits this.
       socket.on("error", () => {});
-      const connection = openConnection(socket, call, parts);
-      connections.add(connection);
-      socket.once("close", () => connections.delete(connection));
+      const retire = openConnection(socket, call, parts);
+      retirings.add(retire);
+      socket.once("close", () => retirings.delete(retire));
     });
     return undefined;
   }
 
   return {
-    route: { method: "UPGRADE", path: "/v1/responses", doors: ["responses"], handle: accept } satisfies Route,
+    route: behind("responses")("UPGRADE", "/v1/responses", accept),
     /** How many are open. */
-    count: () => connections.size,
+    count: () => retirings.size,
     /** The gateway closes: what runs may end, and nothing begins. */
     retire(): void {
-      for (const connection of connections) connection.retire();
+      for (const retire of retirings) retire();
     },
   };
 }
@@ -64,20 +65,23 @@ export function serveUpgrades(
 }
 
 const switchingProtocols = 101;
+/** How long a client may take to read the rest and to close. */
+const maxCloseMs = 2_000;
 const require = createRequire(import.meta.url);
 
 /** Accepts one upgrade, or throws if it is malformed. Loads the library on the first one. */
 function createUpgrader({ record, response, settings }: Call): ws.WebSocketServer {
   const { WebSocketServer } = require("ws") as typeof ws;
-  const server = new WebSocketServer({
+  const options = {
     noServer: true,
     clientTracking: false,
-    // Whoever only sends pings and never reads would fill the memory.
-    autoPong: false,
     maxPayload: settings.limits.maxBodyBytes,
+    // Its types do not know it yet.
+    closeTimeout: maxCloseMs,
     // Many tiny frames may arrive in one read, and everybody would wait for all of them.
     allowSynchronousEvents: false,
-  });
+  };
+  const server = new WebSocketServer(options);
   server.on("headers", (headers) => void headers.push(`x-request-id: ${record.id}`));
   server.on("wsClientError", ({ message }) => {
     response.setHeader("sec-websocket-version", "13");

@@ -6,38 +6,26 @@ import { parseObject } from "../../wires/fields.ts";
 import type { Call } from "../call.ts";
 import { draining } from "../errors.ts";
 import { maxUnsentBytes } from "../stream.ts";
-import { createMemory } from "./memory.ts";
-import { answerFrame, type FrameWriter, type SocketParts, type SocketTurn, toErrorFrame } from "./turn.ts";
-
-export interface Connection {
-  /** Lets the running response end, then closes. */
-  retire(): void;
-}
+import { answerFrame, createMemory, type Running, type SocketParts, toErrorFrame, type WriteFrames } from "./turn.ts";
 
 const maxAgeMs = 60 * 60_000;
-/** How many frames may wait behind the one that is answered; together they may be as long as a body. */
+/** How many frames may wait behind the one that is answered. */
 const maxWaiting = 8;
-/** How long a client may take to answer a ping. */
-const maxSilenceMs = 60_000;
-/** How long it may take to close when it has nothing left to read. */
-const maxCloseMs = 500;
 /** Clients that connect again by themselves take 1000 for an end that both sides wanted. */
 const goingAway = 1001;
 
-export function openConnection(socket: WebSocket, call: Call, parts: SocketParts): Connection {
-  const { settings, request, share } = call;
-  const { maxBodyBytes, stalledClientTimeoutMs, heartbeatMs } = settings.limits;
-  const writer = createFrameWriter(socket, request.socket, stalledClientTimeoutMs);
-  const around = { call, writer, memory: createMemory(maxBodyBytes), parts };
+/** Returns how to retire it: the running response ends, then it is closed. */
+export function openConnection(socket: WebSocket, call: Call, parts: SocketParts): () => void {
+  const { request, response, share, signal, settings } = call;
+  const write = createFrameWriter(socket, request.socket);
+  const around = { write, memory: createMemory(settings.limits.maxBodyBytes), parts };
   const waiting: string[] = [];
-  const left = new AbortController();
-  let running: SocketTurn | undefined;
+  let running: Running | undefined;
   let ending: GatewayError | undefined;
 
   async function answerAll(): Promise<void> {
-    for (let text = waiting.shift(); text !== undefined && writer.isOpen; text = waiting.shift()) {
-      const signal = AbortSignal.any([call.signal, left.signal]);
-      running = { key: undefined, signal, interrupt: new AbortController() };
+    for (let text = waiting.shift(); text !== undefined; text = waiting.shift()) {
+      running = { turn: call.begin(parts.observer.begin(request.headers)), interrupt: new AbortController() };
       await answerFrame(text, running, around);
       share.release(text.length);
       if (ending !== undefined) break;
@@ -47,13 +35,10 @@ export function openConnection(socket: WebSocket, call: Call, parts: SocketParts
   }
 
   function closeWith(reason: GatewayError): void {
-    if (!writer.isOpen) return;
     // An idle client is told of the end of its time, but not of the gateway's.
     const count = Math.max(waiting.length, reason.code === "draining" ? 0 : 1);
-    void writer.write(Array<string>(count).fill(toErrorFrame(reason)));
+    void write(Array<string>(count).fill(toErrorFrame(reason)));
     socket.close(goingAway, reason.code);
-    // It may not close by itself, e.g. on a sleeping machine.
-    if (socket.bufferedAmount === 0) cutLater();
   }
 
   function retire(reason: GatewayError): void {
@@ -61,18 +46,15 @@ export function openConnection(socket: WebSocket, call: Call, parts: SocketParts
     if (running === undefined) closeWith(ending);
   }
 
-  function cutLater(): void {
-    const cut = setTimeout(() => socket.terminate(), maxCloseMs);
-    socket.once("close", () => clearTimeout(cut));
-  }
-
   function take(text: string): void {
     if (text.includes('"response.interrupt"')) {
-      const { type, response_id = null } = parseObject(text) ?? {};
+      const { type, response_id } = parseObject(text) ?? {};
       if (type === "response.interrupt") return interrupt(response_id);
     }
-    const bytes = waiting.reduce((sum, { length }) => sum + length, text.length);
-    if (waiting.length >= maxWaiting || bytes > maxBodyBytes) throw busy();
+    if (waiting.length >= maxWaiting) {
+      const message = `This connection already has ${maxWaiting} requests waiting. Wait for their answers, or open another connection.`;
+      throw new GatewayError("session_busy", message, { retryAfterSeconds: 1 });
+    }
     share.take(text.length);
     waiting.push(text);
     if (running === undefined) void answerAll();
@@ -80,112 +62,56 @@ export function openConnection(socket: WebSocket, call: Call, parts: SocketParts
 
   /** It is told by the response itself. */
   function interrupt(id: unknown): void {
-    const isMeant = running !== undefined && (id === null || id === `resp_${running.key}`);
-    if (!isMeant) throw nothingRuns();
-    running?.interrupt.abort(interrupted());
+    const isMeant = (id ?? null) === null || id === `resp_${running?.turn.record.key}`;
+    if (running === undefined || !isMeant) {
+      const message = "The response to interrupt does not run on this connection: it has ended, or there was none.";
+      throw new GatewayError("not_found", message, { param: "response_id" });
+    }
+    // Only who still waits in line is told so.
+    const message = "The response was interrupted before it began. Send the request again.";
+    running.interrupt.abort(new GatewayError("interrupted", message));
+  }
+
+  /** A client that makes us write but never reads would fill the memory. */
+  function cutFlooder(): void {
+    if (socket.bufferedAmount > maxUnsentBytes) socket.terminate();
   }
 
   socket.on("message", (bytes) => {
-    if (!writer.isOpen) return;
+    if (socket.readyState !== socket.OPEN) return;
     try {
       take(String(bytes));
     } catch (thrown) {
-      // A client that makes us write but never reads would fill the memory.
-      if (writer.isFull) socket.terminate();
-      else void writer.write([toErrorFrame(toGatewayError(thrown))]);
+      void write([toErrorFrame(toGatewayError(thrown))]);
+      cutFlooder();
     }
   });
-  socket.on("ping", (bytes) => {
-    if (writer.isFull) socket.terminate();
-    else if (writer.isOpen) socket.pong(bytes);
-  });
-  const life = setTimeout(() => retire(timeIsOver()), maxAgeMs);
-  const stopPings = startPings(socket, heartbeatMs);
-  // What runs is stopped, and tells its client why.
-  call.signal.addEventListener("abort", cutLater, { once: true });
+  socket.on("ping", cutFlooder);
+  // A reader that stands still is cut as that of any answer.
+  parts.streams.watch(response);
+  request.socket.on("timeout", () => socket.terminate());
+  const tooOld = `This connection has reached its maximum age of ${maxAgeMs / 60_000} minutes. Open a new one to continue.`;
+  const life = setTimeout(() => retire(new GatewayError("websocket_connection_limit_reached", tooOld)), maxAgeMs);
+  const pings = setInterval(() => socket.bufferedAmount === 0 && socket.ping(), settings.limits.heartbeatMs);
+  signal.addEventListener("abort", () => running?.turn.stop(signal.reason));
   socket.once("close", () => {
     clearTimeout(life);
-    stopPings();
-    call.signal.removeEventListener("abort", cutLater);
+    clearInterval(pings);
     waiting.length = 0;
-    left.abort(callerLeft());
+    call.stop(callerLeft());
   });
 
-  return { retire: () => retire(draining()) };
+  return () => retire(draining());
 }
 
-function createFrameWriter(socket: WebSocket, wire: Socket, stalledMs: number): FrameWriter {
-  let isWatched = false;
-  let waiting: PromiseWithResolvers<void> | undefined;
-
-  /** Unread bytes must keep moving; the wire's own time-out fires when they do not. */
-  function watch(): void {
-    const isBehind = socket.bufferedAmount > 0;
-    if (isBehind !== isWatched) wire.setTimeout(isBehind ? stalledMs : 0);
-    isWatched = isBehind;
-  }
-  function release(): void {
-    waiting?.resolve();
-    waiting = undefined;
-  }
-  function sent(): void {
-    watch();
-    if (socket.bufferedAmount <= maxUnsentBytes) release();
-  }
-
-  wire.on("timeout", () => socket.terminate());
-  socket.once("close", release);
-
-  return {
-    get isOpen() {
-      return socket.readyState === socket.OPEN;
-    },
-    get isFull() {
-      return socket.bufferedAmount > maxUnsentBytes;
-    },
-    write(frames) {
-      const last = frames.length - 1;
-      wire.cork();
-      for (const [at, frame] of frames.entries()) socket.send(frame, at === last ? sent : undefined);
-      wire.uncork();
-      watch();
-      if (socket.bufferedAmount <= maxUnsentBytes || socket.readyState !== socket.OPEN) return undefined;
-      waiting ??= Promise.withResolvers();
-      return waiting.promise;
-    },
+function createFrameWriter(socket: WebSocket, wire: Socket): WriteFrames {
+  return (frames) => {
+    if (socket.readyState !== socket.OPEN || frames.length === 0) return undefined;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const last = frames.length - 1;
+    wire.cork();
+    for (const [at, frame] of frames.entries()) socket.send(frame, at === last ? () => resolve() : undefined);
+    wire.uncork();
+    return socket.bufferedAmount > maxUnsentBytes ? promise : undefined;
   };
-}
-
-/** Cuts a client that takes too long to answer. One that is behind has its own time, and would see a ping too late. */
-function startPings(socket: WebSocket, heartbeatMs: number): () => void {
-  let pingedAt: number | undefined;
-  const pings = setInterval(() => {
-    const at = performance.now();
-    if (pingedAt !== undefined && at - pingedAt > maxSilenceMs) return socket.terminate();
-    if (socket.bufferedAmount > 0 || socket.readyState !== socket.OPEN) return;
-    socket.ping();
-    pingedAt ??= at;
-  }, heartbeatMs);
-  socket.on("pong", () => (pingedAt = undefined));
-  return () => clearInterval(pings);
-}
-
-function busy(): GatewayError {
-  const message = `This connection already has ${maxWaiting} requests waiting, or more than one body's worth. Wait for their answers, or open another connection.`;
-  return new GatewayError("session_busy", message, { retryAfterSeconds: 1 });
-}
-
-/** Only who still waits in line is told of it so. */
-function interrupted(): GatewayError {
-  return new GatewayError("interrupted", "The response was interrupted before it began. Send the request again.");
-}
-
-function nothingRuns(): GatewayError {
-  const message = "The response to interrupt does not run on this connection: it has ended, or there was none.";
-  return new GatewayError("not_found", message, { param: "response_id" });
-}
-
-function timeIsOver(): GatewayError {
-  const message = `This connection has reached its maximum age of ${maxAgeMs / 60_000} minutes. Open a new one to continue.`;
-  return new GatewayError("websocket_connection_limit_reached", message);
 }

@@ -1,68 +1,50 @@
 /** One turn over a WebSocket: a create frame in, its events out, or one error that leaves the connection usable. */
-import { GatewayError, toGatewayError, toWireError } from "../../core/errors.ts";
+import { type GatewayError, toGatewayError, toWireError } from "../../core/errors.ts";
 import type { Event } from "../../core/event.ts";
 import type { Heading } from "../../core/gateway.ts";
-import type { Answer } from "../../core/turn.ts";
+import { isInstruction, type Item } from "../../core/item.ts";
+import type { Answer, Ask } from "../../core/turn.ts";
 import { missing, readBody, readBoolean, readChoice, unsupported } from "../../wires/fields.ts";
 import { front } from "../../wires/responses/index.ts";
 import { parseJson } from "../body.ts";
-import { type Admitted, type Call, type CallObserver, type CallRecord, noteSaid } from "../call.ts";
+import { type Call, type CallObserver, noteSaid } from "../call.ts";
 import { toCaller } from "../caller.ts";
 import { checkAsk } from "../models.ts";
 import { toCircumstances, type TurnParts } from "../turn.ts";
-import type { Memory } from "./memory.ts";
 
 export interface SocketParts extends TurnParts {
   readonly newKey: () => string;
   readonly observer: CallObserver;
 }
 
-export interface SocketTurn {
-  /** Of its response, once it has one. */
-  key: string | undefined;
-  /** Aborts when the client leaves, or is to leave. */
-  readonly signal: AbortSignal;
+export interface Running {
+  readonly turn: Call;
   /** Ends the response where it is. */
   readonly interrupt: AbortController;
 }
 
-/** Sends frames to one client, and no more than it can take. */
-export interface FrameWriter {
-  /** Sends frames in one write. A promise says that the client reads too slowly, and resolves when it has caught up. */
-  write(frames: readonly string[]): Promise<void> | undefined;
-  /** The client still listens. */
-  readonly isOpen: boolean;
-  /** It reads too slowly; nothing more should be sent. */
-  readonly isFull: boolean;
-}
+/** Sends frames in one write. A promise says that the client reads too slowly, and resolves when it has caught up. */
+export type WriteFrames = (frames: readonly string[]) => Promise<void> | undefined;
 
 interface Around {
-  /** That of the connection: its headers hold for every turn. */
-  readonly call: Call;
-  readonly writer: FrameWriter;
-  readonly memory: Memory;
+  readonly write: WriteFrames;
+  readonly memory: ReturnType<typeof createMemory>;
   readonly parts: SocketParts;
 }
 
 /** Never throws. */
-export async function answerFrame(text: string, turn: SocketTurn, { call, writer, memory, parts }: Around) {
+export async function answerFrame(text: string, { turn, interrupt }: Running, { write, memory, parts }: Around) {
   const { gateway, sealOf, newKey, now } = parts;
-  const trace = parts.observer.begin(call.request.headers);
-  const about = { method: "response.create", trace, startedAt: now(), isStreamed: true };
-  const record: CallRecord = { ...call.record, ...about };
-  let own: Admitted | undefined;
+  const { record } = turn;
   let isLocal = false;
-  let isOver = false;
   try {
-    own = call.readmit();
-    const { settings, token, share } = own;
-    if (!settings.hasWebSocket) throw switchedOff();
+    turn.readmit();
     const { body, generates } = readCreate(parseJson(text));
-    const { ask: given, voice } = front.readRequest(body, toCircumstances(own, sealOf));
-    checkAsk(token, given);
-    isLocal = memory.knows(given);
+    const { ask: given, voice } = front.readRequest(body, toCircumstances(turn, sealOf));
+    checkAsk(turn.token, given);
     const ask = memory.complete(given);
-    share.enter(false);
+    isLocal = ask !== given;
+    turn.share.enter(false);
     let speak: ((events: readonly Event[]) => string) | undefined;
     const begin = (heading: Heading): void => {
       record.heading = heading;
@@ -71,63 +53,81 @@ export async function answerFrame(text: string, turn: SocketTurn, { call, writer
       // Clients take an `error` for the end of a response, and the `response.failed` behind it for that of the next.
       speak = voice.stream(heading, false);
     };
-    const tell = (events: readonly Event[]) => writer.write(toFrames(speak?.(events) ?? ""));
+    const tell = (events: readonly Event[]) => write(toFrames(speak?.(events) ?? ""));
 
     if (generates) {
-      const hinted = toCaller(call, given, undefined, own);
-      const { signal, interrupt } = turn;
+      const hinted = toCaller(turn, given);
       // A name wins over a hint, though only the connection knows it.
       const named = isLocal ? undefined : hinted.hint;
-      const caller = { ...hinted, signal, interrupt: interrupt.signal, trace, hint: named };
-      const enter = (key: string): void => void (turn.key = key);
-      const said = await gateway.answer(ask, caller, { enter, begin, tell });
-      isOver = true;
+      const said = await gateway.answer(ask, { ...hinted, interrupt: interrupt.signal, hint: named }, { begin, tell });
       if (!("answer" in said)) throw new Error("A response was only promised.");
       noteSaid(record, said);
       const { heading, answer } = said;
       record.failure = answer.error;
+      record.status = answer.error?.code === "client_closed" ? answer.error.status : 200;
       if (answer.error !== undefined) return;
-      const bytes = text.length + JSON.stringify(answer.items).length;
-      if (ask.keep === "no") memory.keep(heading.key, ask, answer.items, bytes, isLocal);
+      if (ask.keep === "no") memory.keep(heading.key, ask, answer.items);
       else memory.forget();
     } else {
       const key = newKey();
       const told = { session: undefined, told: "stateless", contextItems: 0, leftOutItems: 0, remarks: [] } as const;
       begin({ key, createdAt: now(), model: ask.model, ...told });
-      memory.keep(key, ask, [], text.length, isLocal);
+      record.status = 200;
+      memory.keep(key, ask, []);
       await tell([{ type: "turn-start" }, { type: "turn-end", answer: nothing(now()) }]);
     }
   } catch (thrown) {
     record.failure = toGatewayError(thrown);
-    if (writer.isOpen) await writer.write([toErrorFrame(record.failure)]);
+    await write([toErrorFrame(record.failure)]);
   } finally {
-    const { failure } = record;
     // A response that could not be continued is forgotten: its client sends everything anew.
-    if (failure !== undefined && isLocal) memory.forget();
-    own?.share.leave();
-    own?.share.release();
-    record.status = failure === undefined || (isOver && failure.code !== "client_closed") ? 200 : failure.status;
-    record.ms = now() - record.startedAt;
-    parts.observer.ended(record);
+    if (record.failure !== undefined && isLocal) memory.forget();
+    turn.leave();
+    turn.close();
   }
 }
 
-interface Create {
-  /** The body that the same request would have over HTTP. */
-  readonly body: object;
-  /** False: nothing is generated yet; a later request continues it. */
-  readonly generates: boolean;
+interface Remembered extends Pick<Ask, "previous" | "conversation" | "items"> {
+  readonly id: string;
 }
 
-/** Its answer is always a stream, whatever `stream` says. */
-function readCreate(value: unknown): Create {
+/**
+ * What only a connection remembers: its last response that is not stored, or the request it has prepared. Nothing that
+ * is longer than a body: a request that showed it all would be refused, too.
+ */
+export function createMemory(maxLength: number) {
+  let last: Remembered | undefined;
+
+  return {
+    /** A request that continues what is remembered here, with that in front of it; any other as it is. */
+    complete(ask: Ask): Ask {
+      if (last === undefined || ask.previous !== last.id) return ask;
+      const { previous, conversation, items } = last;
+      return { ...ask, previous, conversation, items: [...items, ...ask.items] };
+    },
+    /** Remembers a completed request and its answer, under this key. */
+    keep(key: string, { previous, conversation, items }: Ask, answer: readonly Item[]): void {
+      const at = answer.findLastIndex(({ type }) => type === "compaction");
+      // A compaction stands for all that was said before it.
+      const summed = { conversation, items: [...items.filter(isInstruction), ...answer.slice(at)] };
+      const said = at >= 0 ? summed : { previous, conversation, items: [...items, ...answer] };
+      last = JSON.stringify(said.items).length > maxLength ? undefined : { id: `resp_${key}`, ...said };
+    },
+    forget(): void {
+      last = undefined;
+    },
+  };
+}
+
+/** The body that the same request would have over HTTP. Its answer is always a stream, whatever `stream` says. */
+function readCreate(value: unknown) {
   const fields = readBody(value);
   if (readChoice(fields, "type", ["response.create"]) === undefined) missing("type");
   if (readBoolean(fields, "background") === true)
     unsupported("background", "Request background responses with POST /v1/responses.");
   const generates = readBoolean(fields, "generate") ?? true;
   const { type: _type, generate: _generate, ...body } = fields.values;
-  // If nothing is generated, the input may be missing.
+  // If nothing is generated yet, and a later request continues it, the input may be missing.
   const input = generates ? {} : { input: body["input"] ?? [] };
   return { body: { ...body, ...input, stream: true }, generates };
 }
@@ -149,10 +149,4 @@ export function toErrorFrame(error: GatewayError): string {
 function nothing(endedAt: number): Answer {
   const usage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
   return { status: "completed", finish: "stop", items: [], usage, notes: {}, endedAt };
-}
-
-/** Also on connections that are open already. */
-export function switchedOff(): GatewayError {
-  const message = "WebSocket is switched off here (gateway.http.websocket). Use POST /v1/responses over HTTP.";
-  return new GatewayError("upgrade_required", message);
 }

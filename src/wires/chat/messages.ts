@@ -147,82 +147,102 @@ interface AssistantMessage {
 
 /** Items in their real roles: what the assistant said and then called is one message. What has no place was left out before. */
 export function writeMessages({ items, settings }: Turn, habits: Habits): unknown[] {
-  const messages: unknown[] = [];
   // Every server knows `system`; OpenAI's treat it as `developer`.
   const developerRole = habits.developerRole ?? (settings.native?.dialect === "chat" ? "developer" : "system");
+  const writer = new MessageWriter(habits, developerRole);
+  if (settings.instructions !== undefined) writer.messages.push({ role: "system", content: settings.instructions });
+  for (const item of items) writer.write(item);
+  writer.end();
+  return writer.messages;
+}
+
+class MessageWriter {
+  readonly messages: unknown[] = [];
+  readonly #habits: Habits;
+  readonly #developerRole: string;
   /** The message that calls may still join, and the fields that its caller gave it. */
-  let open: AssistantMessage | undefined;
-  let own: Said = {};
+  #open: AssistantMessage | undefined;
+  #own: Said = {};
   /** Goes with what was then said or called. */
-  let thoughts: Reasoning[] = [];
+  #thoughts: Reasoning[] = [];
   /** What tools returned beside text: their messages have no place for it, so it follows the last of them. */
-  let shown: Part[] = [];
+  #shown: Part[] = [];
 
-  function openAssistant(content: AssistantMessage["content"], fields: Said = {}): AssistantMessage {
-    open = { ...fields, role: "assistant", content };
-    own = fields;
-    messages.push(open);
-    return open;
+  constructor(habits: Habits, developerRole: string) {
+    this.#habits = habits;
+    this.#developerRole = developerRole;
   }
 
-  /** What its caller shows of the reasoning counts more than what is remembered. */
-  function addThoughts(message: AssistantMessage): void {
-    if (thoughts.length === 0) return;
-    const isShown = Boolean(own["reasoning_content"] || own["reasoning"]);
-    for (const { text, summary, extra } of thoughts) {
-      if (habits.sendsReasoning && !isShown)
-        message.reasoning_content = (message.reasoning_content ?? "") + (text || summary.join("\n\n"));
-      if (extra?.dialect === "chat" && extra.source === habits.source) joinFields(message, extra.fields, own);
-    }
-    thoughts = [];
+  write(item: Item): void {
+    if (item.type !== "tool-output") this.#show();
+    if (item.type === "message") this.#say(item);
+    else if (item.type === "reasoning") this.#thoughts.push(item);
+    else if (item.type === "tool-call") this.#call(item);
+    else if (item.type === "tool-output") this.#answer(item);
   }
 
-  function closeAssistant(): void {
-    if (open !== undefined) addThoughts(open);
-    open = undefined;
-    thoughts = [];
+  end(): void {
+    this.#show();
+    this.#closeAssistant();
   }
 
-  function say({ role, content, name, extra }: Message): void {
+  #say({ role, content, name, extra }: Message): void {
     const fields = { ...fieldsOf(extra, "chat"), name };
-    if (role === "assistant") return addThoughts(openAssistant(writeContent(content), fields));
-    closeAssistant();
-    messages.push({ ...fields, role: role === "developer" ? developerRole : role, content: writeContent(content) });
+    if (role === "assistant") return this.#addThoughts(this.#openAssistant(writeContent(content), fields));
+    this.#closeAssistant();
+    const written = role === "developer" ? this.#developerRole : role;
+    this.messages.push({ ...fields, role: written, content: writeContent(content) });
   }
 
-  function call(made: ToolCall): void {
-    const message = open ?? openAssistant(null);
-    const isOwn = habits.hasCustomTools || made.kind !== "custom";
+  #call(made: ToolCall): void {
+    const message = this.#open ?? this.#openAssistant(null);
+    const isOwn = this.#habits.hasCustomTools || made.kind !== "custom";
     (message.tool_calls ??= []).push(toCall(isOwn ? made : toFunctionCall(made)));
     // A message without text that only carries its caller's fields.
     if (message.content === "") message.content = null;
-    addThoughts(message);
+    this.#addThoughts(message);
   }
 
-  function answer({ callId, output, extra }: ToolOutput): void {
-    closeAssistant();
+  #answer({ callId, output, extra }: ToolOutput): void {
+    this.#closeAssistant();
     const others = typeof output === "string" ? [] : output.filter((part) => !isText(part));
     const texts = typeof output === "string" || others.length === 0 ? output : output.filter(isText);
-    messages.push({ ...fieldsOf(extra, "chat"), role: "tool", tool_call_id: callId, content: writeContent(texts) });
-    if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${callId}:` }, ...others);
+    const content = writeContent(texts);
+    this.messages.push({ ...fieldsOf(extra, "chat"), role: "tool", tool_call_id: callId, content });
+    if (others.length > 0) this.#shown.push({ type: "text", text: `Output of tool call ${callId}:` }, ...others);
   }
 
-  function show(): void {
-    if (shown.length > 0) messages.push({ role: "user", content: writeContent(shown) });
-    shown = [];
+  #show(): void {
+    if (this.#shown.length === 0) return;
+    this.messages.push({ role: "user", content: writeContent(this.#shown) });
+    this.#shown = [];
   }
 
-  if (settings.instructions !== undefined) messages.push({ role: "system", content: settings.instructions });
-  for (const item of items) {
-    if (item.type !== "tool-output") show();
-    if (item.type === "message") say(item);
-    else if (item.type === "reasoning") thoughts.push(item);
-    else if (item.type === "tool-call") call(item);
-    else if (item.type === "tool-output") answer(item);
+  #openAssistant(content: AssistantMessage["content"], fields: Said = {}): AssistantMessage {
+    this.#open = { ...fields, role: "assistant", content };
+    this.#own = fields;
+    this.messages.push(this.#open);
+    return this.#open;
   }
-  show();
-  closeAssistant();
-  return messages;
+
+  #closeAssistant(): void {
+    if (this.#open !== undefined) this.#addThoughts(this.#open);
+    this.#open = undefined;
+    this.#thoughts = [];
+  }
+
+  /** What its caller shows of the reasoning counts more than what is remembered. */
+  #addThoughts(message: AssistantMessage): void {
+    if (this.#thoughts.length === 0) return;
+    const isShown = Boolean(this.#own["reasoning_content"] || this.#own["reasoning"]);
+    for (const { text, summary, extra } of this.#thoughts) {
+      if (this.#habits.sendsReasoning && !isShown)
+        message.reasoning_content = (message.reasoning_content ?? "") + (text || summary.join("\n\n"));
+      if (extra?.dialect === "chat" && extra.source === this.#habits.source)
+        joinFields(message, extra.fields, this.#own);
+    }
+    this.#thoughts = [];
+  }
 }
 
 const isText = ({ type }: Part): boolean => type === "text" || type === "refusal";

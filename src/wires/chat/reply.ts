@@ -22,130 +22,150 @@ export function readReply(text: string, habits: Habits, turn: Turn): readonly De
 const done = "[DONE]";
 
 /** `turn`: functions may stand for custom tools in it. */
-export function createReader(habits: Habits, { settings }: Turn): Reader {
-  let deltas: Delta[] = [];
-  const tell = restoringCalls(habits.hasCustomTools ? [] : settings.tools, (delta) => void deltas.push(delta));
-  const readCall = createCallReader(say);
-  let [hasMessage, hasSaid, isFinished] = [false, false, false];
-  let textLength = 0;
+export function createReader(habits: Habits, turn: Turn): Reader {
+  return new ChatReader(habits, turn);
+}
+
+/** A class, for one is made for each turn: of closures and getters in a literal each would have a shape of its own. */
+class ChatReader implements Reader {
+  isFinished = false;
+  readonly #source: string;
+  readonly #tell: (delta: Delta) => void;
+  #deltas: Delta[] = [];
+  #readCall: ReturnType<typeof createCallReader> | undefined;
+  #hasMessage = false;
+  #hasSaid = false;
+  #textLength = 0;
   /** Notes that precede their text wait for it. */
-  let notes: unknown[] = [];
+  #notes: unknown[] = [];
   /** What signs the reasoning and was not told yet: a piece comes with every word, but they belong together. */
-  let signed: Record<string, unknown> | undefined;
-  let fingerprint: string | undefined;
-  let serviceTier: string | undefined;
+  #signed: Record<string, unknown> | undefined;
+  #fingerprint: string | undefined;
+  #serviceTier: string | undefined;
   /** Fields that we do not know; some servers repeat them with every chunk, so they are told at the end. */
-  let added: Record<string, unknown> | undefined;
+  #added: Record<string, unknown> | undefined;
 
-  function say(delta: Delta): void {
-    hasSaid = true;
-    if (delta.type !== "reasoning") tellSigned();
-    tell(delta);
+  constructor({ hasCustomTools, source }: Habits, { settings }: Turn) {
+    this.#source = source;
+    const tell = (delta: Delta): void => void this.#deltas.push(delta);
+    this.#tell = hasCustomTools || settings.tools.length === 0 ? tell : restoringCalls(settings.tools, tell);
   }
 
-  function tellSigned(): void {
-    if (signed !== undefined)
-      tell({ type: "reasoning-extra", extra: { ...ofChat, source: habits.source, fields: signed } });
-    signed = undefined;
-  }
-
-  function finish(reason: Finish): void {
-    say({ type: "finish", reason });
-    isFinished = true;
-  }
-
-  function settle(): void {
-    tellSigned();
-    const extra = added && { ...ofChat, fields: added };
-    tell({ type: "notes", notes: { fingerprint, serviceTier, ...(extra && { extra }) } });
-    added = undefined;
-  }
-
-  // Fields are looked up by their own names: by a variable each costs ten times as much.
-  function acceptMessage(message: Said, { logprobs, message: whole }: Said): void {
-    const { content, reasoning_content, reasoning, reasoning_text } = message;
-    const { annotations, refusal, tool_calls: made, function_call: alone } = message;
-    hasMessage = true;
-    const thought = reasoning_content || reasoning || reasoning_text;
-    if (typeof thought === "string" && thought !== "") say({ type: "reasoning", text: thought });
-    for (const field in message) if (!knownOfMessage.has(field)) acceptField(field, message[field]);
-    const text = typeof content === "string" ? content : textIn(content);
-    if (text !== "") {
-      const reported = isObject(logprobs) ? logprobs["content"] : undefined;
-      say({ type: "text", text, logprobs: Array.isArray(reported) && reported.length > 0 ? reported : undefined });
-      textLength += text.length;
+  read(data: string, into: Delta[]): void {
+    this.#deltas = into;
+    const isEnd = data.length < 20 && data.trim() === done;
+    if (!isEnd) this.#accept(parseSaid(data));
+    else if (!this.isFinished) {
+      if (!this.#hasSaid) throw new GatewayError("adapter_protocol", "The upstream's answer has no message.");
+      this.#finish("stop");
     }
-    if (Array.isArray(annotations)) for (const entry of annotations) notes.push(entry);
-    if (textLength > 0 && notes.length > 0) tellNotes();
-    if (typeof refusal === "string" && refusal !== "") say({ type: "refusal", text: refusal });
-    // In a whole message each entry is its own call, whatever its index or id.
-    if (Array.isArray(made))
-      for (const [at, call] of made.entries()) readCall(call, message === whole ? at : undefined);
-    if (isObject(alone)) readCall({ function: alone });
+    if (this.isFinished) this.#settle();
   }
 
-  function tellNotes(): void {
-    for (const entry of notes) {
-      const annotation = readCitation(entry);
-      if (annotation !== undefined) say({ type: "annotation", annotation });
-    }
-    notes = [];
-  }
-
-  /** Fields that we do not know are no words. */
-  function acceptField(field: string, value: unknown): void {
-    if (value === null || (Array.isArray(value) && value.length === 0)) return;
-    if (isSigning(field, value)) joinFields((signed ??= {}), { [field]: value });
-    else if (field !== "extra_content")
-      tell({ type: "message-extra", extra: { ...ofChat, fields: { [field]: value } } });
-  }
-
-  function acceptChoice(choice: Said): void {
-    const { delta, message, finish_reason: reason } = choice;
-    // Some servers stream an answer that they have whole under the key of a whole one.
-    const said = isObject(delta) ? delta : hasMessage ? undefined : message;
-    if (isObject(said)) acceptMessage(said, choice);
-    const error = errorIn(choice);
-    if (error !== undefined) throw upstreamError(error);
-    if (typeof reason === "string" && reason !== "") finish(toFinish(reason));
-  }
-
-  function accept(body: Said): void {
+  #accept(body: Said): void {
     const error = errorIn(body);
     if (error !== undefined) throw upstreamError(error);
     const { choices, system_fingerprint, service_tier } = body;
-    if (typeof system_fingerprint === "string") fingerprint = system_fingerprint;
-    if (typeof service_tier === "string") serviceTier = service_tier;
-    for (const field in body) if (!knownOfBody.has(field) && body[field] !== null) (added ??= {})[field] = body[field];
+    if (typeof system_fingerprint === "string") this.#fingerprint = system_fingerprint;
+    if (typeof service_tier === "string") this.#serviceTier = service_tier;
+    for (const field in body)
+      if (!knownOfBody.has(field) && body[field] !== null) (this.#added ??= {})[field] = body[field];
     let { usage } = body;
     if (Array.isArray(choices))
       for (const choice of choices) {
         // A turn has one answer.
         if (!isObject(choice) || (choice["index"] ?? 0) !== 0) continue;
-        acceptChoice(choice);
+        this.#acceptChoice(choice);
         usage ??= choice["usage"];
       }
     if (!isObject(usage)) return;
     const others = readOthers({ values: usage, key: "" }, knownOfUsage);
-    if (others !== undefined) (added ??= {})["usage"] = others;
-    tell({ type: "usage", usage: readUsage(usage) });
+    if (others !== undefined) (this.#added ??= {})["usage"] = others;
+    this.#tell({ type: "usage", usage: readUsage(usage) });
   }
 
-  return {
-    read(data, into) {
-      deltas = into;
-      const isEnd = data.length < 20 && data.trim() === done;
-      if (!isEnd) accept(parseSaid(data));
-      else if (!isFinished) {
-        if (!hasSaid) throw new GatewayError("adapter_protocol", "The upstream's answer has no message.");
-        finish("stop");
-      }
-      if (isFinished) settle();
-    },
-    get isFinished() {
-      return isFinished;
-    },
-  };
+  #acceptChoice(choice: Said): void {
+    const { delta, message, finish_reason: reason } = choice;
+    // Some servers stream an answer that they have whole under the key of a whole one.
+    const said = isObject(delta) ? delta : this.#hasMessage ? undefined : message;
+    if (isObject(said)) this.#acceptMessage(said, choice);
+    const error = errorIn(choice);
+    if (error !== undefined) throw upstreamError(error);
+    if (typeof reason === "string" && reason !== "") this.#finish(toFinish(reason));
+  }
+
+  // Fields are looked up by their own names: by a variable each costs ten times as much.
+  #acceptMessage(message: Said, { logprobs, message: whole }: Said): void {
+    const { content, reasoning_content, reasoning, reasoning_text } = message;
+    const { annotations, refusal, tool_calls: made, function_call: alone } = message;
+    this.#hasMessage = true;
+    const thought = reasoning_content || reasoning || reasoning_text;
+    if (typeof thought === "string" && thought !== "") this.#say({ type: "reasoning", text: thought });
+    for (const field in message) if (!knownOfMessage.has(field)) this.#acceptField(field, message[field]);
+    const text = typeof content === "string" ? content : textIn(content);
+    if (text !== "") {
+      const reported = isObject(logprobs) ? logprobs["content"] : undefined;
+      this.#say({
+        type: "text",
+        text,
+        logprobs: Array.isArray(reported) && reported.length > 0 ? reported : undefined,
+      });
+      this.#textLength += text.length;
+    }
+    if (Array.isArray(annotations)) for (const entry of annotations) this.#notes.push(entry);
+    if (this.#textLength > 0 && this.#notes.length > 0) this.#tellNotes();
+    if (typeof refusal === "string" && refusal !== "") this.#say({ type: "refusal", text: refusal });
+    // In a whole message each entry is its own call, whatever its index or id.
+    if (Array.isArray(made))
+      for (const [at, call] of made.entries()) this.#acceptCall(call, message === whole ? at : undefined);
+    if (isObject(alone)) this.#acceptCall({ function: alone });
+  }
+
+  #acceptCall(call: unknown, whole?: number): void {
+    this.#readCall ??= createCallReader((delta) => this.#say(delta));
+    this.#readCall(call, whole);
+  }
+
+  #tellNotes(): void {
+    for (const entry of this.#notes) {
+      const annotation = readCitation(entry);
+      if (annotation !== undefined) this.#say({ type: "annotation", annotation });
+    }
+    this.#notes = [];
+  }
+
+  /** Fields that we do not know are no words. */
+  #acceptField(field: string, value: unknown): void {
+    if (value === null || (Array.isArray(value) && value.length === 0)) return;
+    if (isSigning(field, value)) joinFields((this.#signed ??= {}), { [field]: value });
+    else if (field !== "extra_content")
+      this.#tell({ type: "message-extra", extra: { ...ofChat, fields: { [field]: value } } });
+  }
+
+  #say(delta: Delta): void {
+    this.#hasSaid = true;
+    if (delta.type !== "reasoning") this.#tellSigned();
+    this.#tell(delta);
+  }
+
+  #tellSigned(): void {
+    if (this.#signed === undefined) return;
+    this.#tell({ type: "reasoning-extra", extra: { ...ofChat, source: this.#source, fields: this.#signed } });
+    this.#signed = undefined;
+  }
+
+  #finish(reason: Finish): void {
+    this.#say({ type: "finish", reason });
+    this.isFinished = true;
+  }
+
+  #settle(): void {
+    this.#tellSigned();
+    const notes = { fingerprint: this.#fingerprint, serviceTier: this.#serviceTier };
+    const added = this.#added && { extra: { ...ofChat, fields: this.#added } };
+    this.#tell({ type: "notes", notes: added === undefined ? notes : { ...notes, ...added } });
+    this.#added = undefined;
+  }
 }
 
 const ofChat = { dialect: "chat" } as const;

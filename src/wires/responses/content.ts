@@ -79,7 +79,7 @@ export function writeContent(content: Content, role: Role, isSent: boolean): rea
   return content.flatMap((part) => writePart(part, role) ?? (isSent ? refusePart(part) : []));
 }
 
-/** Only an assistant's words are output, even when they are sent back, and only an assistant refuses. */
+/** Only an assistant's words are output, even when they are sent back. */
 function writePart(part: Part, role: Role): object | undefined {
   const added = fieldsOf(part.extra, "responses");
   switch (part.type) {
@@ -87,10 +87,7 @@ function writePart(part: Part, role: Role): object | undefined {
       if (role !== "assistant") return { ...added, type: "input_text", text: part.text };
       return { ...added, ...writeSaid(part.text, part.logprobs, part.annotations) };
     case "refusal":
-      return {
-        ...added,
-        ...(role === "assistant" ? writeRefusal(part.text) : { type: "input_text", text: part.text }),
-      };
+      return { ...added, type: "refusal", refusal: part.text };
     case "image": {
       const { url: image_url, fileId: file_id, detail = "auto" } = part;
       return { ...added, type: "input_image", detail, image_url, file_id };
@@ -104,10 +101,6 @@ function writePart(part: Part, role: Role): object | undefined {
     case "other":
       return added;
   }
-}
-
-export function writeRefusal(refusal: string): object {
-  return { type: "refusal", refusal };
 }
 
 /** A text of an answer, with every field of the wire. */

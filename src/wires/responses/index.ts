@@ -6,7 +6,6 @@ import { readRequest, writeRequest } from "./request.ts";
 export const front: Front = { readRequest };
 export const back: Back = { path: "/responses", writeRequest, readReply, createReader };
 
-export type { Voice as ResponsesVoice } from "../wire.ts";
 export { readItems, shownIdOf, toKeptId, writeItem } from "./items.ts";
 export { recall, writeCompaction } from "./object.ts";
 export { checkConversationId, readCompactRequest } from "./request.ts";

@@ -64,7 +64,7 @@ function readMessage(item: Fields): Item {
 function readReasoning(item: Fields, seal: Seal): Item {
   const [text, summary] = [readTexts(item, "content").join(""), readTexts(item, "summary")];
   const encrypted = readString(item, "encrypted_content");
-  return openItem(item, "reasoning", seal) ?? { type: "reasoning", summary, text, encrypted };
+  return openItem(item, seal) ?? { type: "reasoning", summary, text, encrypted };
 }
 
 function readTexts(item: Fields, key: string): readonly string[] {
@@ -73,7 +73,7 @@ function readTexts(item: Fields, key: string): readonly string[] {
 
 function readCompaction(item: Fields, seal: Seal): Item {
   const encrypted = requireName(item, "encrypted_content");
-  return openItem(item, "compaction", seal) ?? { type: "compaction", summary: "", encrypted };
+  return openItem(item, seal) ?? { type: "compaction", summary: "", encrypted };
 }
 
 function readCall(item: Fields, kind: "function" | "custom", written: "arguments" | "input"): ToolCall {
@@ -84,7 +84,7 @@ function readCall(item: Fields, kind: "function" | "custom", written: "arguments
     name: requireName(item, "name"),
     group: readString(item, "namespace") || undefined,
     arguments: requireString(item, written),
-    extra: readExtra(item, knownOfCall, "responses"),
+    extra: readExtra(item, knownOfItem, "responses"),
   };
 }
 
@@ -118,51 +118,43 @@ function callersId(item: Fields): string | undefined {
   return readString(item, "execution") === "server" ? undefined : readString(item, "call_id") || undefined;
 }
 
-/** Ids and statuses are left out: they belong to the answer that the item came from, and mean nothing to another server. */
-export const knownOfItem = new Set("type id status role content call_id output".split(" "));
-/** The official client adds `parsed_arguments` to the calls of an answer: nobody needs them. */
-const knownOfCall = new Set("type id status call_id name namespace arguments input parsed_arguments".split(" "));
+/**
+ * Ids and statuses are left out: they belong to the answer that the item came from, and mean nothing to another server.
+ * The official client adds `parsed_arguments` to the calls of an answer: nobody needs them.
+ */
+export const knownOfItem = new Set(
+  "type id status role content call_id output name namespace arguments input parsed_arguments".split(" "),
+);
 
 /** What only this dialect knows is kept as its maker wrote it, and shown to callers under another id. */
 export function readOther(values: Extra["fields"]): OtherItem {
   const fields = { ...values };
   for (const key of ["id", "approval_request_id"]) {
-    const shown = readShownId(fields[key]);
-    if (shown !== undefined) fields[key] = shown.own === nameless ? undefined : shown.own;
+    const shown = fields[key];
+    if (typeof shown === "string") fields[key] = shown.replace(keptId, "") || undefined;
   }
   return { type: "other", extra: { dialect: "responses", fields }, exchange: exchangeOf(fields) };
 }
 
-/** The id that its maker gave it, which others may name, and where it is kept. */
+/** The id that its maker gave it, which others may name, and behind it the one under which it is kept. */
 export function shownIdOf(item: Item): string {
   const { id = "" } = item;
   const own = item.type === "other" ? item.extra.fields["id"] : undefined;
-  return typeof own === "string" && own !== "" ? `${own}${id.slice(nameless.length)}` : id;
+  return typeof own === "string" && own !== "" ? `${own}_${id}` : id;
 }
 
 /** The id under which an item is kept that is shown under this one. */
-export function toKeptId(id: string): string {
-  const shown = readShownId(id);
-  return shown === undefined || ourPrefixes.has(shown.own) ? id : `${nameless}${shown.place}`;
+export function toKeptId(shown: string): string {
+  return keptId.exec(shown)?.[1] ?? shown;
 }
 
-const nameless = "item";
-const ourPrefixes = new Set([nameless, "msg", "rs", "fc", "ctc", "fco", "cmp", "ref"]);
+/** It ends with the key of a turn and a place in it. */
+const keptId = /_?(item_[0-9a-f]{20,64}_i?\d+)$/;
 
-/** Ours end with the key of a turn and a place in it; before that stands the id that its maker gave it. */
-function readShownId(id: unknown): { readonly own: string; readonly place: string } | undefined {
-  const [, own, place] = typeof id === "string" ? (/^(.+)(_[0-9a-f]{20,64}_i?\d+)$/.exec(id) ?? []) : [];
-  return own === undefined || place === undefined ? undefined : { own, place };
-}
-
-/**
- * A call and its output share an id, whatever the tool; an approval names its request by the request's id, and the output
- * of a local shell may give that of its call as its own.
- */
+/** A call and its output share an id, whatever the tool; an approval names its request by the request's id. */
 function exchangeOf({ type, id, call_id, approval_request_id }: Extra["fields"]): OtherItem["exchange"] {
   if (type === "mcp_approval_request") return toExchange("model", id);
   if (type === "mcp_approval_response") return toExchange("tools", approval_request_id);
-  if (type === "local_shell_call_output") return toExchange("tools", call_id ?? id);
   return toExchange(String(type).endsWith("_output") ? "tools" : "model", call_id);
 }
 
@@ -172,25 +164,12 @@ function toExchange(side: "model" | "tools", id: unknown): OtherItem["exchange"]
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
-/** How a caller sees items. */
-export interface Showing {
-  readonly seal: Seal;
-  /** Also the sealed form of reasoning; a compaction has no other. */
-  readonly showsSeals: boolean;
-  /** Raw reasoning is its summary, the only form that many clients show. */
-  readonly summarises: boolean;
+/** As a caller sees it, as JSON. `showsSeals`: also the sealed form of reasoning; a compaction has no other. */
+export function writeItem(item: Item, seal: Seal, showsSeals = false, status: ItemStatus = "completed"): string {
+  return JSON.stringify(toShown(item, status, seal, showsSeals));
 }
 
-/** An item that is kept, as JSON. */
-export function writeItem(item: Item, seal: Seal, showsSeals = false): string {
-  return showItem(item, "completed", { seal, showsSeals, summarises: false });
-}
-
-export function showItem(item: Item, status: ItemStatus, showing: Showing): string {
-  return JSON.stringify(toShown(item, status, showing));
-}
-
-function toShown(item: Item, status: ItemStatus, { seal, showsSeals, summarises }: Showing): object {
+function toShown(item: Item, status: ItemStatus, seal: Seal, showsSeals: boolean): object {
   const { id } = item;
   switch (item.type) {
     case "message":
@@ -199,9 +178,7 @@ function toShown(item: Item, status: ItemStatus, { seal, showsSeals, summarises 
       return { ...toWire(item, false), id, status };
     case "reasoning": {
       const sealed = showsSeals && status !== "in_progress" ? sealItem(item, seal) : undefined;
-      const isRaw = summarises && item.text !== "";
-      const shown = isRaw ? { summary: [item.text + item.summary.join("")], text: "" } : item;
-      return { ...toOpen(shown), id, status, encrypted_content: sealed };
+      return { ...toOpen(item), id, status, encrypted_content: sealed };
     }
     case "compaction": {
       // What only its maker can read stays as it came.
@@ -223,10 +200,6 @@ function toShown(item: Item, status: ItemStatus, { seal, showsSeals, summarises 
 export function sendItem(item: Item, source: string, tell: Tell): object | undefined {
   switch (item.type) {
     case "message":
-      // As most callers write it.
-      if (typeof item.content === "string" && item.extra === undefined)
-        return { type: "message", role: item.role, content: item.content };
-      return toWire(item, true);
     case "tool-call":
     case "tool-output":
       return toWire(item, true);
@@ -254,7 +227,9 @@ function toWire(item: Message | ToolCall | ToolOutput, isSent: boolean): object 
   const added = fieldsOf(item.extra, "responses");
   if (item.type === "message") {
     const { role, content } = item;
-    return { ...added, type: "message", content: writeContent(content, role, isSent), role };
+    // A text is sent as most callers write it.
+    const written = isSent && typeof content === "string" ? content : writeContent(content, role, isSent);
+    return { ...added, type: "message", content: written, role };
   }
   const { kind, callId: call_id } = item;
   const type = kind === "custom" ? "custom_tool_call" : kind === "search" ? "tool_search_call" : "function_call";
@@ -273,10 +248,6 @@ const byClient = { execution: "client" };
 
 /** What anybody may read of it. */
 function toOpen({ summary, text }: Pick<Reasoning, "summary" | "text">): object {
-  const content = text === "" ? undefined : [toTextPart("reasoning_text", text)];
-  return { type: "reasoning", content, summary: summary.map((section) => toTextPart("summary_text", section)) };
-}
-
-export function toTextPart(type: "reasoning_text" | "summary_text", text: string): object {
-  return { type, text };
+  const content = text === "" ? undefined : [{ type: "reasoning_text", text }];
+  return { type: "reasoning", content, summary: summary.map((section) => ({ type: "summary_text", text: section })) };
 }

@@ -1,12 +1,13 @@
 /** Tells a turn as a response object with every key. What its request fixed is a text, made once and kept, to tell it again. */
 import type { GatewayError } from "../../core/errors.ts";
 import type { Heading } from "../../core/gateway.ts";
+import type { Item } from "../../core/item.ts";
 import { fieldsOf, type Format } from "../../core/settings.ts";
 import type { Answer, Ask, Usage } from "../../core/turn.ts";
 import { readMetadata } from "../common.ts";
 import { type Fields, readInteger, readString, readStrings } from "../fields.ts";
 import type { Progress, Seal, Voice } from "../wire.ts";
-import { showItem } from "./items.ts";
+import { type ItemStatus, writeItem } from "./items.ts";
 import { createSpeaker } from "./stream.ts";
 import { echoTools } from "./tools.ts";
 
@@ -20,27 +21,23 @@ export interface Echo {
 interface Asked {
   readonly serviceTier: string;
   readonly truncation: "auto" | "disabled" | null;
-  readonly conversation: string | null;
   /** It names what it continues. */
   readonly isNamed: boolean;
   readonly user: string | null;
-  /** Reasoning is told as its summary. */
-  readonly summarises: boolean;
   readonly showsSeals: boolean;
 }
 
 export function createVoice(echo: Echo, seal: Seal): Voice {
-  const showing = { ...echo.asked, seal };
+  const show = (item: Item, status: ItemStatus) => writeItem(item, seal, echo.asked.showsSeals, status);
   return {
     whole(heading, answer) {
-      const output = answer.items.map((item, at) => {
-        const isCut = answer.isBrokenOff === true && at === answer.items.length - 1;
-        return showItem(item, isCut ? "incomplete" : "completed", showing);
-      });
+      const { items, isBrokenOff = false } = answer;
+      const last = isBrokenOff ? items.at(-1) : undefined;
+      const output = items.map((item) => show(item, item === last ? "incomplete" : "completed"));
       return createResponseWriter(heading, echo)(answer, output);
     },
     stream: (heading, tellsError = true) =>
-      createSpeaker(heading, createResponseWriter(heading, echo), showing, tellsError),
+      createSpeaker(heading, createResponseWriter(heading, echo), show, tellsError),
     progress: (heading, status) => createResponseWriter(heading, echo)(status, []),
   };
 }
@@ -72,7 +69,7 @@ export function toEcho(fields: Fields, { settings, previous, conversation, ...as
       safety_identifier: readString(fields, "safety_identifier") ?? null,
       store: ask.keep === "yes",
       temperature: settings.temperature ?? 1,
-      text: { format: writeFormat(settings.format, null), verbosity: settings.verbosity ?? "medium" },
+      text: { format: writeFormat(settings.format), verbosity: settings.verbosity ?? "medium" },
       tool_choice: fields.values["tool_choice"] ?? "auto",
       tools: echoTools(fields),
       top_logprobs: settings.topLogprobs ?? 0,
@@ -82,10 +79,8 @@ export function toEcho(fields: Fields, { settings, previous, conversation, ...as
     asked: {
       serviceTier: settings.serviceTier ?? "auto",
       truncation: ask.truncation ?? null,
-      conversation: conversation ?? null,
       isNamed: (previous ?? conversation) !== undefined,
       user: ask.user ?? null,
-      summarises: summary !== null,
       showsSeals: readStrings(fields, "include")?.includes("reasoning.encrypted_content") ?? false,
     },
   };
@@ -97,9 +92,9 @@ export function writeEcho({ fixed, asked }: Echo, seal: Seal): string {
   return `[${JSON.stringify(kept)},{${fixed}}]`;
 }
 
-export function writeFormat(format: Format = { type: "text" }, noStrict?: null): object {
+export function writeFormat(format: Format = { type: "text" }): object {
   if (format.type !== "schema") return { type: format.type === "json" ? "json_object" : "text" };
-  const { name, description, schema, strict = noStrict } = format;
+  const { name, description, schema, strict } = format;
   return { type: "json_schema", description, name, schema, strict };
 }
 
@@ -110,18 +105,16 @@ function toText(fields: object): string {
 
 /** Writes the object while the answer is in progress, or at its end; `output` are its items as JSON. */
 function createResponseWriter(heading: Heading, { fixed, asked }: Echo) {
-  const { key, createdAt, model } = heading;
+  const { key, createdAt, model, session } = heading;
   const head = toText({ id: `resp_${key}`, object: "response", created_at: toSeconds(createdAt), model });
   const tail = `${toText({ user: asked.user })},${fixed}`;
 
   return (state: Progress | Answer, output: readonly string[]): string => {
     const answer = typeof state === "string" ? undefined : state;
-    // A queued turn has no place yet, unless it named one.
-    const session = state === "queued" ? (asked.conversation ?? undefined) : heading.session;
     const changing = toText({
       status: answer?.status ?? state,
       completed_at: answer?.status === "completed" ? toSeconds(answer.endedAt) : null,
-      conversation: session === undefined ? undefined : { id: session },
+      conversation: session && { id: session },
       error: answer?.error === undefined || answer.status === "cancelled" ? null : toResponseError(answer.error),
       incomplete_details: answer?.status === "incomplete" ? { reason: reasonOf(answer) } : null,
       service_tier: answer === undefined ? asked.serviceTier : (answer.notes.serviceTier ?? "default"),

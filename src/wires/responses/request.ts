@@ -16,7 +16,7 @@ import {
 import {
   type Fields,
   invalid,
-  isObject,
+  isPresent,
   listAt,
   missing,
   readBody,
@@ -24,16 +24,16 @@ import {
   readChoice,
   readInteger,
   readObject,
+  readObjects,
   readString,
   readStrings,
   requireName,
   type Said,
   toFields,
   unsupported,
-  wrongType,
 } from "../fields.ts";
 import type { Circumstances, Habits, Request, Seal } from "../wire.ts";
-import { readItems, sendItem } from "./items.ts";
+import { readItem, sendItem } from "./items.ts";
 import { createVoice, toEcho, writeEcho, writeFormat } from "./object.ts";
 import { readTools, writeTools } from "./tools.ts";
 
@@ -69,9 +69,8 @@ export function readRequest(body: unknown, { seal }: Circumstances): Request {
 
 /** A request to compact a conversation: nothing is kept, the caller goes on with the result. */
 export function readCompactRequest(body: unknown, circumstances: Circumstances): Ask {
-  const { model, input = null, previous_response_id, instructions } = readBody(body).values;
-  const asked = { model, previous_response_id, instructions, store: false };
-  const { ask } = readRequest(Array.isArray(input) && input.length === 0 ? asked : { ...asked, input }, circumstances);
+  const { model, input, previous_response_id, instructions } = readBody(body).values;
+  const { ask } = readRequest({ model, input, previous_response_id, instructions, store: false }, circumstances);
   return { ...ask, compacts: true };
 }
 
@@ -79,8 +78,6 @@ export function readCompactRequest(body: unknown, circumstances: Circumstances):
 function readConversation(fields: Fields, previous: string | undefined): string | undefined {
   const { conversation: value = null } = fields.values;
   if (value === null) return undefined;
-  if (typeof value !== "string" && typeof value !== "object")
-    throw wrongType("conversation", "a string or an object", value);
   const id = typeof value === "string" ? value : requireName(toFields(value, "conversation"), "id");
   if (previous === undefined) return checkConversationId(id, "conversation");
   throw new GatewayError(
@@ -98,14 +95,13 @@ export function checkConversationId(id: string, param: string): string {
 
 /** A string is a user's message. Only a request that continues something or has a prompt may have none. */
 function readInput(fields: Fields, mayBeEmpty: boolean, seal: Seal): Pick<Ask, "items" | "compacts"> {
-  const { input = null } = fields.values;
+  const { input } = fields.values;
   if (typeof input === "string") return { items: [{ type: "message", role: "user", content: input }] };
-  if (input !== null && !Array.isArray(input)) throw wrongType("input", "a string or an array", input);
+  const given = readObjects(fields, "input") ?? [];
   // Ending with a trigger it asks for a compaction, not an answer.
-  const compacts = isObject(input?.at(-1)) && input.at(-1)["type"] === "compaction_trigger";
-  const said = compacts ? { ...fields, values: { input: input.slice(0, -1) } } : fields;
-  const items = readItems(said, "input", seal);
-  if (items !== undefined || mayBeEmpty) return { items: items ?? [], compacts };
+  const compacts = given.at(-1)?.values["type"] === "compaction_trigger";
+  const said = compacts ? given.slice(0, -1) : given;
+  if (isPresent(fields, "input") || mayBeEmpty) return { items: said.map((item) => readItem(item, seal)), compacts };
   missing("input", " One of 'input', 'previous_response_id', 'conversation' or 'prompt' must be provided.");
 }
 
@@ -126,7 +122,7 @@ function readSettings(fields: Fields, items: readonly Item[]): Settings {
     // 0 alternatives is the default, and alone asks for nothing.
     topLogprobs: readInteger(fields, "top_logprobs", 0, 20) || (asksLogprobs ? 0 : undefined),
     reasoningEffort: reasoning && readString(reasoning, "effort"),
-    reasoningSummary: reasoning && (readString(reasoning, "summary") ?? readString(reasoning, "generate_summary")),
+    reasoningSummary: reasoning && readString(reasoning, "summary"),
     verbosity: text && readString(text, "verbosity"),
     native: readNative(fields, ownWords),
   };
@@ -167,9 +163,9 @@ export function writeRequest(turn: Turn, { source }: Habits, tell: Tell): string
 
 /** Sealed reasoning is asked for only where somebody reasons, since models that do not refuse it. */
 function writeInclude({ settings, items }: Turn, wanted: readonly unknown[]): readonly unknown[] | undefined {
-  const { reasoningEffort: effort, reasoningSummary } = settings;
-  const isAsked = (effort !== undefined && effort !== "none") || reasoningSummary !== undefined;
-  const reasons = isAsked || items.some((item) => item.type === "reasoning" && item.encrypted !== undefined);
+  const { reasoningEffort: effort = "none", reasoningSummary } = settings;
+  const hasReasoned = items.some((item) => item.type === "reasoning" && item.encrypted !== undefined);
+  const reasons = effort !== "none" || reasoningSummary !== undefined || hasReasoned;
   const all = reasons ? [...new Set([...wanted, "reasoning.encrypted_content"])] : wanted;
   return all.length > 0 ? all : undefined;
 }
@@ -183,7 +179,7 @@ function writeSettings(settings: Settings, tell: Tell): Said {
   if (settings.seed !== undefined) tell({ type: "left-out", what: "seed" });
   return {
     ...writeCommonSettings(settings),
-    max_output_tokens: writeLimit(settings, tell),
+    max_output_tokens: writeLimit(settings.maxOutputTokens, tell),
     top_logprobs: topLogprobs || undefined,
     include: topLogprobs === undefined ? undefined : ["message.output_text.logprobs"],
     reasoning: effort === undefined && summary === undefined ? undefined : { effort, summary },
@@ -194,9 +190,8 @@ function writeSettings(settings: Settings, tell: Tell): Said {
 /** This wire's minimum; a caller that only checks whether somebody answers is not refused for less. */
 const leastOutputTokens = 16;
 
-function writeLimit({ maxOutputTokens: wanted, native }: Settings, tell: Tell): number | undefined {
+function writeLimit(wanted: number | undefined, tell: Tell): number | undefined {
   if (wanted === undefined || wanted >= leastOutputTokens) return wanted;
-  const what = native?.fields["max_completion_tokens"] === undefined ? "max_tokens" : "max_completion_tokens";
-  tell({ type: "changed", what, to: String(leastOutputTokens) });
+  tell({ type: "changed", what: "max_tokens", to: String(leastOutputTokens) });
   return leastOutputTokens;
 }

@@ -1,6 +1,6 @@
 /** Seals what a caller carries from turn to turn but cannot read: an answer's reasoning, or a compaction. */
 import type { Compaction, Reasoning } from "../../core/item.ts";
-import { type Fields, invalid, parseObject, pathOf, readString } from "../fields.ts";
+import { type Fields, invalid, pathOf, readString } from "../fields.ts";
 import type { Seal } from "../wire.ts";
 
 /** All of it, with what the model's server sealed or signed. Clients drop reasoning without a sealed form, so there always is one. */
@@ -8,21 +8,14 @@ export function sealItem(item: Reasoning | Compaction, seal: Seal): string {
   return seal.seal(JSON.stringify({ ...item, id: undefined }));
 }
 
-/** Undefined: it was not sealed here, or as another kind of item, which callers may mix up. */
-export function openItem<Type extends "reasoning" | "compaction">(
-  item: Fields,
-  type: Type,
-  seal: Seal,
-): Extract<Reasoning | Compaction, { type: Type }> | undefined {
+/** Undefined: it was not sealed here. What was is what it was sealed as, though callers may mix up reasoning and compactions. */
+export function openItem(item: Fields, seal: Seal): Reasoning | Compaction | undefined {
   const sealed = readString(item, "encrypted_content");
-  const opened = sealed === undefined ? undefined : seal.open(sealed);
-  if (sealed !== undefined && opened === undefined && seal.isOurs(sealed)) refuse(pathOf(item, "encrypted_content"));
-  const found = opened === undefined ? undefined : parseObject(opened);
+  if (sealed === undefined || !seal.isOurs(sealed)) return undefined;
+  const opened = seal.open(sealed);
   // Nobody else can have sealed it.
-  return found?.["type"] === type ? (found as unknown as ReturnType<typeof openItem<Type>>) : undefined;
-}
-
-function refuse(path: string): never {
+  if (opened !== undefined) return JSON.parse(opened) as Reasoning | Compaction;
+  const path = pathOf(item, "encrypted_content");
   const why = "It was sealed for another token's name or by another gateway, or it was changed.";
   invalid(path, `Invalid '${path}': it cannot be opened. ${why} Leave this item out.`, "invalid_encrypted_content");
 }

@@ -1,20 +1,22 @@
 /** Tells an answer as server-sent events, in the order of the wire, numbered without gaps. */
-import { GatewayError, toWireError } from "../../core/errors.ts";
+import { type GatewayError, toWireError } from "../../core/errors.ts";
 import type { Event, ItemDelta } from "../../core/event.ts";
 import type { Heading } from "../../core/gateway.ts";
 import type { Annotation, Item } from "../../core/item.ts";
 import type { Answer } from "../../core/turn.ts";
 import type { Progress } from "../wire.ts";
-import { writeAnnotation, writeRefusal, writeSaid } from "./content.ts";
-import { shownIdOf, showItem, type Showing, toTextPart } from "./items.ts";
+import { writeAnnotation, writeSaid } from "./content.ts";
+import { type ItemStatus, shownIdOf } from "./items.ts";
 
+/** Writes an item as its caller sees it. */
+type Show = (item: Item, status: ItemStatus) => string;
 type ItemEnd = Extract<Event, { type: "item-end" }>;
 
 /** One write for all events of a batch. `tellsError`: a failure is an `error` before it is the response's end. */
 export function createSpeaker(
   heading: Heading,
   writeResponse: (state: Progress | Answer, output: readonly string[]) => string,
-  showing: Showing,
+  show: Show,
   tellsError: boolean,
 ): (events: readonly Event[]) => string {
   const id = `resp_${heading.key}`;
@@ -43,7 +45,7 @@ export function createSpeaker(
     const at = `"output_index":${output.length}`;
     place = `"item_id":${JSON.stringify(shownIdOf(item))},${at}`;
     open = { content: openInput(say, item, place) };
-    return say.event("response.output_item.added", `"item":${showItem(item, "in_progress", showing)},${at}`);
+    return say.event("response.output_item.added", `"item":${show(item, "in_progress")},${at}`);
   }
 
   function addTo(delta: ItemDelta): string {
@@ -55,19 +57,14 @@ export function createSpeaker(
         return open.content?.add(delta) ?? "";
       case "annotation":
         return annotation === undefined ? "" : (open.content?.annotate(annotation) ?? "");
-      case "reasoning":
-        return showing.summarises ? addText("summary", 0, delta) : addText(kind, part, delta);
-      default:
-        return addText(kind, part, delta);
+      default: {
+        const side = kind === "summary" ? "summary" : "content";
+        const before = open[side];
+        if (before?.kind === kind && before.number === part) return before.add(delta);
+        const text = (open[side] = openText(say, kind, part, place));
+        return (before?.close() ?? "") + text.begin() + text.add(delta);
+      }
     }
-  }
-
-  function addText(kind: TextKind, part: number, delta: ItemDelta): string {
-    const side = kind === "summary" ? "summary" : "content";
-    const before = open[side];
-    if (before?.kind === kind && before.number === part) return before.add(delta);
-    const text = (open[side] = openText(say, kind, part, place));
-    return (before?.close() ?? "") + text.begin() + text.add(delta);
   }
 
   function endItem(end: ItemEnd): string {
@@ -77,7 +74,7 @@ export function createSpeaker(
   }
 
   function keepItem({ item, whole }: ItemEnd): string {
-    const shown = showItem(item, whole ? "completed" : "incomplete", showing);
+    const shown = show(item, whole ? "completed" : "incomplete");
     output.push(shown);
     return shown;
   }
@@ -102,11 +99,10 @@ export function createSpeaker(
 
   /** The wire has no event for a cancelled response: it is told as failed, but without an `error`. */
   function endTurn(answer: Answer): string {
-    const isCancelled = answer.status === "cancelled";
-    const error = isCancelled ? new GatewayError("cancelled", "The response was cancelled.") : answer.error;
-    const status = isCancelled ? "failed" : answer.status;
-    const said = error === undefined || isCancelled || !tellsError ? "" : sayError(error);
-    const response = writeResponse({ ...answer, status, error }, output);
+    const { error } = answer;
+    const status = answer.status === "cancelled" ? "failed" : answer.status;
+    const said = error !== undefined && status === answer.status && tellsError ? sayError(error) : "";
+    const response = writeResponse({ ...answer, status }, output);
     return `${said}${say.event(`response.${status}`, `"response":${response}`)}data: [DONE]\n\n`;
   }
 
@@ -163,9 +159,9 @@ const section = { part: "reasoning_summary_part", index: "summary_index", said: 
 /** The wire's names for each kind. A call's input is no part of anything. */
 const kinds = {
   text: { ...content, name: "output_text", write: writeSaid },
-  refusal: { ...content, name: "refusal", said: "refusal", write: writeRefusal },
-  reasoning: { ...content, name: "reasoning_text", write: (text: string) => toTextPart("reasoning_text", text) },
-  summary: { ...section, name: "reasoning_summary_text", write: (text: string) => toTextPart("summary_text", text) },
+  refusal: { ...content, name: "refusal", said: "refusal", write: (refusal: string) => ({ type: "refusal", refusal }) },
+  reasoning: { ...content, name: "reasoning_text", write: (text: string) => ({ type: "reasoning_text", text }) },
+  summary: { ...section, name: "reasoning_summary_text", write: (text: string) => ({ type: "summary_text", text }) },
   function: { name: "function_call_arguments", said: "arguments", part: undefined },
   custom: { name: "custom_tool_call_input", said: "input", part: undefined },
 } as const;
