@@ -60,10 +60,7 @@ export function createClient(target: Target): Client {
     address,
     source: address + prefix,
     send({ method, path, headers, body }, handler) {
-      dispatcher.dispatch(
-        { origin, method, path: prefix + path + search, headers, body: body && encode(body) },
-        handler,
-      );
+      dispatcher.dispatch({ origin, method, path: prefix + path + search, headers, body }, handler);
     },
     close: () => dispatcher.destroy(),
   };
@@ -84,11 +81,4 @@ function createProxy({ hostname, protocol }: URL, { proxy, environment }: Target
 /** Few servers are behind a proxy. */
 function loadAll(): typeof undici {
   return require("undici") as typeof undici;
-}
-
-/** Of a long text `Buffer.from` takes two to three times as long. */
-function encode(text: string): string | Buffer {
-  if (text.length < 4_096) return text;
-  const room = Buffer.allocUnsafeSlow(3 * text.length);
-  return room.subarray(0, room.write(text));
 }
