@@ -100,7 +100,10 @@ const remove: Command = {
   usage: "sessions delete (ID… | --user NAME | --hint HINT) [--owner NAME] [--config FILE]",
   options: hintOptions,
   maxPositionals: Number.POSITIVE_INFINITY,
-  notes: [idNote, "With a turn outside of sessions, all behind it goes. Only an archive brings back what is deleted."],
+  notes: [
+    idNote,
+    "With a turn outside of sessions its whole thread goes. Only an archive brings back what is deleted.",
+  ],
   async run(given) {
     const find = toFinder(given);
     await withStore(given, async (store) => {

@@ -1,4 +1,4 @@
-/** The tokens that the reader has entered. They last as long as the browser's tab, and are never in a URL. */
+/** The tokens that the reader has entered. They last as long as the browser's tab, and no server sees them in a URL. */
 import { ask, Refusal } from "./api.js";
 
 /**

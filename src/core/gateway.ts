@@ -251,9 +251,11 @@ async function attend(
   listener: Listener | undefined,
   isRepeated: boolean,
 ): Promise<Said | Promised> {
-  if (resumes?.(turn.key) === false) throw eventsExpired("Last-Event-ID");
+  const isFollowed = "follow" in turn;
+  const hasEvents = isFollowed || turn.record?.deltas !== undefined;
+  if (resumes !== undefined && !(hasEvents && resumes(turn.key))) throw eventsExpired("Last-Event-ID");
   listener?.enter?.(turn.key);
-  if (!("follow" in turn)) return tellAgain(turn, listener ?? nobody, isRepeated);
+  if (!isFollowed) return tellAgain(turn, listener ?? nobody, isRepeated);
   if (ask.background !== true || listener !== undefined) return turn.follow(listener ?? nobody, signal, isRepeated);
   return { heading: await turn.placed(), status: "queued", echo: turn.echo, isRepeated };
 }

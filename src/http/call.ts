@@ -70,6 +70,7 @@ interface CallParts {
 const nobody: Token = { owner: "", sha256: "", opens: new Set() };
 
 export class Call {
+  seat = 0;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** What was in force when it came. */

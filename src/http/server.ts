@@ -2,6 +2,7 @@
 import { createServer as createNodeServer, type IncomingMessage } from "node:http";
 import type { ServerResponse } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
+import { Crowd } from "../core/crowd.ts";
 import { type GatewayError, toGatewayError } from "../core/errors.ts";
 import { createAdmission, type Terms, toTerms } from "./admission.ts";
 import { createBudget } from "./budget.ts";
@@ -58,7 +59,7 @@ export function createServer(first: HttpSettings, { routes, streams, now, newKey
   const budget = createBudget(now);
   const admit = createAdmission({ routes, now, budget, connections, isDraining: () => isDraining });
   const together = createCohort();
-  const calls = new Set<Call>();
+  const calls = new Crowd<Call>();
   const callParts = {
     now,
     open: budget.open,

@@ -1,5 +1,6 @@
 /** Server-sent events to many callers: one beat for all of them keeps quiet streams alive and cuts readers that stand still. */
 import type { ServerResponse } from "node:http";
+import { Crowd } from "../core/crowd.ts";
 
 interface Times {
   readonly heartbeatMs: number;
@@ -15,7 +16,7 @@ export const maxUnsentBytes = 1024 * 1024;
 const beatsPerTime = 4;
 
 export function createStreams(times: () => Times) {
-  const all = new Set<Stream>();
+  const all = new Crowd<Stream>();
   const clock = { at: performance.now() };
   let timer: NodeJS.Timeout | undefined;
 
@@ -50,6 +51,7 @@ export function createStreams(times: () => Times) {
 }
 
 export class Stream {
+  seat = 0;
   private readonly response: ServerResponse;
   private readonly writeHead: () => void;
   private readonly hasHeartbeats: boolean;

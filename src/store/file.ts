@@ -16,7 +16,7 @@ const layout = 1;
 
 /** Marks a file as ours: "Ptco" in ASCII. */
 const applicationId = 0x5074636f;
-/** Of the engine before this one: "Port" in ASCII. */
+/** Of files older than the first layout: "Port" in ASCII. */
 const formerId = 0x506f7274;
 
 /** Of a new file: fewer pages are touched by a turn than with the usual 4 KB; what is deleted gives its space back. */
@@ -98,8 +98,7 @@ function isWithoutTables(file: string): boolean {
     const found = read("user_version") as number;
     const owner = read("application_id");
     if (database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined && owner === 0) return true;
-    if (owner === formerId)
-      throw refusal(file, "was written by the former engine, whose files this one cannot read.", newFile);
+    if (owner === formerId) throw refusal(file, "has an older layout, which this version cannot read.", newFile);
     if (owner !== applicationId) throw refusal(file, "is another program's database.", anotherFile);
     if (found <= layout) return false;
     const remedy = "Start the newer release that wrote it, or name another file for the session store.";

@@ -8,6 +8,7 @@ import {
   call as callTool,
   makeFolder,
   openGateway,
+  operatorToken,
   say,
   shareGateway,
   usage,
@@ -27,6 +28,7 @@ import {
   messagesOf,
   promise,
   remove,
+  textIn,
   withoutIds,
 } from "./outlive.ts";
 
@@ -213,7 +215,7 @@ test("a stream is not followed by another owner, nor after it was deleted", asyn
 test("streams are resumed after a restart, byte for byte; a day later they are told whole", async (context) => {
   const folder = makeFolder(context);
   let atMs = Date.parse("2030-01-01T00:00:00Z");
-  const options = { folder, now: () => new Date(atMs) };
+  const options = { folder, now: () => new Date(atMs), gateway: { sessions: { idempotency_ttl: "30d" } } };
   const before = await openGateway(context, options);
   const told = new Map<string, readonly string[]>();
   for (const script of Object.values(answers)) {
@@ -247,11 +249,18 @@ test("streams are resumed after a restart, byte for byte; a day later they are t
 
   atMs += 2 * 3_600_000;
   const { address } = await openGateway(context, options);
+  await call(address, "POST", "/operator/prune", undefined, { token: operatorToken });
   for (const [id, messages] of told) {
     const last = eventsOf(messages.join("\n\n")).at(-1)!;
     const events = eventsOf((await look(address, id, "?stream=true")).raw);
     assert.deepEqual([events.at(-1)?.type, events.at(-1)?.response], [last.type, last.response]);
     assert.deepEqual((await look(address, id)).body.output, last.response.output);
+  }
+  for (const [index, wish] of wishes.entries()) {
+    const [id = ""] = idsOf(streams[index]!);
+    const { status, body } = await ask(address, { ...wish, headers: { ...wish.headers, "last-event-id": id } });
+    assert.deepEqual([status, body.error.code, body.error.param], [400, "events_expired", "Last-Event-ID"]);
+    assert.equal(textIn(wish, await askWell(address, wish)), "Good day, Ann");
   }
 });
 

@@ -8,26 +8,28 @@ interface ChangingRoute extends Route {
   close(): Promise<void>;
 }
 
-/** A route, and how each turn leaves it that is on it. */
+/** A route, and how many turns are on it. */
 interface Used {
   readonly route: Route;
-  readonly turns: Set<() => void>;
+  turns: number;
   onEmpty?: () => void;
 }
 
 export function createChangingRoute(first: Route): ChangingRoute {
-  let current: Used = { route: first, turns: new Set() };
+  let current: Used = { route: first, turns: 0 };
   const all = new Set([current]);
   return {
     speaks: first.speaks,
     async open(turn, signal, tell) {
       const used = current;
-      const { route, turns } = used;
+      const { route } = used;
+      let isOn = true;
       const leave = (): void => {
-        turns.delete(leave);
-        if (turns.size === 0) used.onEmpty?.();
+        if (isOn) used.turns -= 1;
+        isOn = false;
+        if (used.turns === 0) used.onEmpty?.();
       };
-      turns.add(leave);
+      used.turns += 1;
       try {
         const reply = await route.open(turn, signal, tell);
         return {
@@ -48,9 +50,9 @@ export function createChangingRoute(first: Route): ChangingRoute {
     states: () => current.route.states(),
     async change(next) {
       const old = current;
-      current = { route: next, turns: new Set() };
+      current = { route: next, turns: 0 };
       all.add(current);
-      if (old.turns.size > 0) await new Promise<void>((resolve) => (old.onEmpty = resolve));
+      if (old.turns > 0) await new Promise<void>((resolve) => (old.onEmpty = resolve));
       all.delete(old);
       await old.route.close();
     },
