@@ -7,11 +7,17 @@ import type { Answer } from "./turn.ts";
 export function retell(key: string, answer: Answer, deltas: readonly Delta[] | undefined, wasQueued: boolean): Event[] {
   const events: Event[] = wasQueued ? [{ type: "turn-queued" }, { type: "turn-start" }] : [{ type: "turn-start" }];
   const frame = createFrame(key);
-  frame.accept(deltas ?? answer.items.flatMap(toDeltas), events);
+  frame.accept(deltas ?? toAllDeltas(answer), events);
   frame.end(answer.error, answer.endedAt, events);
   // The items are those that are kept: one may have been deleted since.
   events.push({ type: "turn-end", answer });
   return events;
+}
+
+function toAllDeltas({ items, isBrokenOff = false, finish }: Answer): Delta[] {
+  const said = items.flatMap(toDeltas);
+  if (isBrokenOff && said.at(-1)?.type === "message-end") said.pop();
+  return [...said, { type: "finish", reason: finish }];
 }
 
 function toDeltas(item: Item, index: number): Delta[] {
