@@ -1,8 +1,8 @@
 /** The table of adapters by the `type` in a configuration; their code is loaded only when it is needed. A new kind is a folder and its line here. */
-import type { Counting } from "../core/route/lane.ts";
+import type { Adapter } from "../core/adapter.ts";
 
 // The settings of each kind have been checked, and are complete. The folder is that of the config file.
-type Create = (settings: never, environment: NodeJS.ProcessEnv, folder: string) => Counting | Promise<Counting>;
+type Create = (settings: never, environment: NodeJS.ProcessEnv, folder: string) => Adapter | Promise<Adapter>;
 
 const kinds = {
   openai: async () => (await import("./openai.ts")).createOpenai,
@@ -17,7 +17,7 @@ export async function createAdapter(
   type: string,
   settings: object,
   { environment, folder }: { readonly environment: NodeJS.ProcessEnv; readonly folder: string },
-): Promise<Counting> {
+): Promise<Adapter> {
   const create: Create = await kinds[type as keyof typeof kinds]();
   return create(settings as never, environment, folder);
 }

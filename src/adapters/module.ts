@@ -1,10 +1,9 @@
 /** The module adapter, a file of the operator's own; and what modules and programs write, `async *stream(turn, signal, tell)`, as the gateway asks it. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import type { Tell } from "../core/adapter.ts";
+import type { Adapter, Tell } from "../core/adapter.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Delta } from "../core/event.ts";
-import type { Counting } from "../core/route/lane.ts";
 import type { Dialect } from "../core/settings.ts";
 import type { Turn } from "../core/turn.ts";
 import { checkBatch, toFailure } from "./said.ts";
@@ -26,7 +25,7 @@ interface ModuleSettings extends Timeouts {
 }
 
 /** Throws what is wrong with the file, so that a gateway with a broken module does not start. */
-export async function createModule(settings: ModuleSettings): Promise<Counting> {
+export async function createModule(settings: ModuleSettings): Promise<Adapter> {
   const { path, options } = settings;
   try {
     const { default: made } = await import(pathToFileURL(path).href);
@@ -50,7 +49,7 @@ function describe(thrown: unknown): string {
 }
 
 /** What it gets is its own and not the gateway's memory, what it says is checked, what it throws is explained, and nobody depends on it to stop. */
-export function toAdapter(given: GivenAdapter, timeouts: Timeouts = {}): Counting {
+export function toAdapter(given: GivenAdapter, timeouts: Timeouts = {}): Adapter {
   const who = "the adapter's own code";
   return {
     speaks: given.speaks ?? [],

@@ -1,7 +1,7 @@
 /** The openai adapter: chat completions, or responses, of any compatible server. */
+import type { Adapter } from "../core/adapter.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Delta } from "../core/event.ts";
-import type { Counting } from "../core/route/lane.ts";
 import type { Dialect } from "../core/settings.ts";
 import type { Trace, Turn } from "../core/turn.ts";
 import { back as chat } from "../wires/chat/index.ts";
@@ -34,7 +34,7 @@ interface Wire extends Pick<Back, "path" | "writeRequest"> {
 
 const wires: Readonly<Record<Dialect, Wire>> = { chat, responses };
 
-export function createOpenai(settings: OpenaiSettings, environment: NodeJS.ProcessEnv): Counting {
+export function createOpenai(settings: OpenaiSettings, environment: NodeJS.ProcessEnv): Adapter {
   const { wire: dialect, base_url: baseUrl, proxy, api_key: apiKey, headers: own } = settings;
   const wire = wires[dialect];
   const client = createClient({ baseUrl, proxy, environment });

@@ -12,6 +12,8 @@ export interface Adapter {
   readonly speaks: readonly Dialect[];
   /** The models that it offers by itself. */
   models?(): Promise<readonly string[]>;
+  /** How many tokens the input of a turn has, if it knows. */
+  countTokens?(turn: Turn, signal: AbortSignal): Promise<number | undefined>;
   close?(): Promise<void>;
 }
 

@@ -1,21 +1,21 @@
 /** What the front door and embedding programs ask: turns, those that outlive their caller, and what became of them. */
+import type { Adapter } from "./adapter.ts";
 import { type Additions, createAdditions } from "./additions.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
 import { createLines } from "./lines.ts";
 import { Live } from "./live.ts";
 import { retell } from "./retell.ts";
 import type { Node } from "./place.ts";
-import type { Conversations, Records, Store, StoredTurn } from "./store.ts";
-import type { Counting } from "./route/lane.ts";
+import type { Conversations, Idempotency, Records, Store, StoredTurn } from "./store.ts";
 import type { Answer, Ask } from "./turn.ts";
-import { type Caller, createWay, type Heading, type Idempotency, type Listener, type Ports, type Said } from "./way.ts";
+import { type Caller, createWay, type Heading, type Listener, type Ports, type Said } from "./way.ts";
 import { countTurn } from "./window.ts";
 
 export type { Caller, Heading, Listener, Said } from "./way.ts";
 
 export interface GatewayPorts extends Ports {
   readonly store: Store & Records & Pick<Conversations, "forget" | "createConversation" | "append">;
-  readonly adapter: Counting;
+  readonly adapter: Adapter;
   readonly newKey: () => string;
   readonly keyMs: () => number;
   readonly maxBackground: () => number;

@@ -51,11 +51,16 @@ export interface Commit {
   readonly record?: Recording | undefined;
 }
 
+/** A caller's key, and what it was used for: whoever repeats it gets the same answer. */
+export interface Idempotency {
+  readonly key: string;
+  readonly fingerprint: string;
+}
+
 /** What is kept of a turn that outlives its caller, so that it can be told again event by event. */
 export interface Recording {
   readonly isBackground: boolean;
-  /** Whoever repeats this key gets the same answer. */
-  readonly idempotency: { readonly key: string; readonly fingerprint: string } | undefined;
+  readonly idempotency: Idempotency | undefined;
   /** Nothing but its key finds it: the caller wanted nothing kept. */
   readonly isUnnamed: boolean;
   /** What the model said, as long as streams resume; later the turn is told whole. */
@@ -75,7 +80,7 @@ export interface Records {
   keyed(owner: string, key: string, since: number): Promise<KeyedTurn | undefined>;
 }
 
-type KeyedTurn = StoredTurn & { readonly fingerprint: string };
+type KeyedTurn = StoredTurn & Pick<Idempotency, "fingerprint">;
 
 export interface StoredRecording extends Pick<Recording, "isBackground" | "told" | "contextItems"> {
   readonly deltas: readonly Delta[] | undefined;

@@ -12,7 +12,7 @@ import { type Asker, look, readAsking, see, type Seen } from "./look.ts";
 import type { Found, Node, Place, Told } from "./place.ts";
 import { isReference, resolveReferences } from "./references.ts";
 import type { RoutedTurn } from "./route/attempts.ts";
-import type { Recording, Store } from "./store.ts";
+import type { Idempotency, Recording, Store } from "./store.ts";
 import type { Answer, Ask, Trace, Turn } from "./turn.ts";
 import { type CountText, fitWindow, isOursToShorten } from "./window.ts";
 
@@ -27,12 +27,6 @@ export interface Caller extends Asker {
   /** Takes a slot for a turn that outlives this call, and gives it back when called. Throws if there is none. */
   readonly hold?: (() => () => void) | undefined;
   readonly trace?: Trace | undefined;
-}
-
-/** A caller's key, and what it was used for. */
-export interface Idempotency {
-  readonly key: string;
-  readonly fingerprint: string;
 }
 
 /** What is known of an answer before its first word. */

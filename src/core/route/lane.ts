@@ -1,10 +1,9 @@
 /** A lane: an adapter as the operator configured it. */
 import type { Adapter } from "../adapter.ts";
-import type { Turn } from "../turn.ts";
 
 export interface Lane {
   readonly name: string;
-  readonly adapter: Counting;
+  readonly adapter: Adapter;
   /** Its own name for every model. */
   readonly model?: string | undefined;
   /** From a caller's name for a model to its own. */
@@ -17,11 +16,6 @@ export interface Lane {
   readonly retries: number;
   /** It is left alone while it is down; one that a program passes in never is. */
   readonly hasBreaker: boolean;
-}
-
-/** Some adapters know how many tokens the input of a turn has. */
-export interface Counting extends Adapter {
-  countTokens?(turn: Turn, signal: AbortSignal): Promise<number | undefined>;
 }
 
 /** A mapped name is forwarded as mapped, any other as the one configured model, or as it is if there is none. */
