@@ -5,21 +5,23 @@ import { pair, type Rules, type Step } from "./pair.ts";
 import type { Found, Place } from "./place.ts";
 
 export function toContext(
-  asked: Rules & { readonly items: readonly Item[] },
+  asked: Rules & { readonly items: readonly Item[]; readonly isInstructed: boolean },
   history: History,
   place: Place,
   found: Found,
   path: readonly Step[],
 ): readonly Item[] {
-  const { items, isNamed } = asked;
-  if (!place.remembers) return pair(withReasoning(withCalls(items, history, found, []), history, found), asked);
+  const { items, isNamed, isInstructed } = asked;
+  if (!place.remembers || place.parent === undefined)
+    return pair(withReasoning(withCalls(items, history, found, []), history, found), asked);
   const rules = { ...asked, path };
   const told = toTalk(path);
   const fresh = withCalls(place.from === 0 ? items : items.slice(place.from), history, found, told);
   if (isNamed) return pair(withoutOldReasoning([...told, ...fresh]), rules);
-  const instructed = items.some(isInstruction) ? items : path.findLast(({ input }) => input.some(isInstruction))?.input;
+  const instructing = path.findLast(({ input }) => input.some(isInstruction))?.input ?? [];
+  const instructed = isInstructed || items.some(isInstruction) ? items : instructing;
   const talk = [...told, ...fresh].filter((item) => !isInstruction(item));
-  return pair(withoutOldReasoning([...(instructed ?? []).filter(isInstruction), ...talk]), rules);
+  return pair(withoutOldReasoning([...instructed.filter(isInstruction), ...talk]), rules);
 }
 
 /** What was said on a path. A summary that a model made stands for all before it, but for what steers the model. */

@@ -3,7 +3,7 @@ import type { Adapter } from "./adapter.ts";
 import { type Additions, createAdditions } from "./additions.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
 import { createLines } from "./lines.ts";
-import { Live } from "./live.ts";
+import { Live, type Promised } from "./live.ts";
 import { retell } from "./retell.ts";
 import type { Node } from "./place.ts";
 import type { Conversations, Idempotency, Records, Store, StoredTurn } from "./store.ts";
@@ -32,15 +32,6 @@ interface EndedAlone {
   readonly answer: Answer | undefined;
   readonly failure: GatewayError | undefined;
   readonly ms: number;
-}
-
-/** A turn that was acknowledged and is not over. */
-export interface Promised {
-  readonly heading: Heading;
-  readonly status: "queued" | "in_progress";
-  readonly echo: string | undefined;
-  /** It answers an earlier request with the same key. */
-  readonly isRepeated?: boolean | undefined;
 }
 
 /** A turn that is over, as it can be told again. */
@@ -122,7 +113,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
       const running = find(owner, key);
       if (running?.heading !== undefined && running.isBackground) {
         running.look();
-        return { heading: running.heading, status: running.isWaiting ? "queued" : "in_progress", echo: running.echo };
+        return running.placed();
       }
       const stored = await store.turn(owner, key);
       return stored && toRecalled(stored);
@@ -251,13 +242,12 @@ async function attend(
   listener: Listener | undefined,
   isRepeated: boolean,
 ): Promise<Said | Promised> {
-  const isFollowed = "follow" in turn;
-  const hasEvents = isFollowed || turn.record?.deltas !== undefined;
+  const hasEvents = "follow" in turn || turn.record?.deltas !== undefined;
   if (resumes !== undefined && !(hasEvents && resumes(turn.key))) throw eventsExpired("Last-Event-ID");
   listener?.enter?.(turn.key);
-  if (!isFollowed) return tellAgain(turn, listener ?? nobody, isRepeated);
+  if (!("follow" in turn)) return tellAgain(turn, listener ?? nobody, isRepeated);
   if (ask.background !== true || listener !== undefined) return turn.follow(listener ?? nobody, signal, isRepeated);
-  return { heading: await turn.placed(), status: "queued", echo: turn.echo, isRepeated };
+  return { ...(await turn.placed()), status: "queued", isRepeated };
 }
 
 function tellAgain(turn: StoredTurn, listener: Listener, isRepeated: boolean): Said {

@@ -158,9 +158,7 @@ function wordsOf(item: Item): string {
   switch (item.type) {
     case "message":
       if (typeof item.content === "string") return bare(item.content);
-      return item.content
-        .map((part) => (part.type === "text" || part.type === "refusal" ? bare(part.text) : JSON.stringify(part)))
-        .join("");
+      return bare(item.content.map((part) => ("text" in part ? part.text : JSON.stringify(part))).join(""));
     case "tool-call":
       return `\u0003${item.callId}`;
     case "tool-output":

@@ -133,3 +133,18 @@ export function isInstruction(item: Item): boolean {
 export function keyOf(id: string): string {
   return /^[a-z]+[_-]([0-9a-f]+)/.exec(id)?.[1] ?? "";
 }
+
+/** Of an item that a caller sent: of its turn and its place. */
+export function inputId({ type }: Item, key: string, index: number): string {
+  return `${prefixes[type]}_${key}_i${index}`;
+}
+
+const prefixes: Record<Item["type"], string> = {
+  message: "msg",
+  reasoning: "rs",
+  "tool-call": "fc",
+  "tool-output": "fco",
+  reference: "ref",
+  compaction: "cmp",
+  other: "item",
+};

@@ -1,8 +1,19 @@
 /** A turn that outlives its caller: what the model says is kept as deltas, and whoever follows it hears it from its beginning. */
 import { callerLeft, type GatewayError } from "./errors.ts";
 import type { Delta, Event } from "./event.ts";
+import { inputId, type Item } from "./item.ts";
 import type { Ask } from "./turn.ts";
 import type { Heading, Listener, Recorder, Said } from "./way.ts";
+
+/** A turn that was acknowledged and is not over. */
+export interface Promised {
+  readonly heading: Heading;
+  readonly status: "queued" | "in_progress";
+  readonly echo: string | undefined;
+  readonly input: readonly Item[];
+  /** It answers an earlier request with the same key. */
+  readonly isRepeated?: boolean | undefined;
+}
 
 interface LiveParts {
   readonly key: string;
@@ -21,9 +32,9 @@ export class Live {
   readonly isBackground: boolean;
   /** Undefined until it has its place. */
   heading: Heading | undefined;
-  echo: string | undefined;
+  #ask: Ask | undefined;
   /** It stands in line. */
-  isWaiting = false;
+  #isWaiting = false;
   answer: Said["answer"] | undefined;
   failure: unknown;
   /** Whoever asked for it hears its end. */
@@ -67,10 +78,13 @@ export class Live {
   }
 
   /** Resolves when it has its place. Throws what kept it from one. */
-  async placed(): Promise<Heading> {
+  async placed(): Promise<Promised> {
     await this.#until(() => this.heading !== undefined);
-    if (this.heading === undefined) throw this.failure;
-    return this.heading;
+    const { heading, key, failure } = this;
+    if (heading === undefined) throw failure;
+    const { echo, items = [] } = this.#ask ?? {};
+    const input = items.map((item, index) => Object.assign({}, item, { id: inputId(item, key, index) }));
+    return { heading, status: this.#isWaiting ? "queued" : "in_progress", echo, input };
   }
 
   /** Tells it from its beginning. Throws what went wrong before its first word, and if the reader leaves. */
@@ -126,17 +140,17 @@ export class Live {
     this.#wake();
   }
 
-  async #place(heading: Heading, waits: boolean, { echo }: Ask): Promise<void> {
-    await this.#parts.announce(heading, echo);
+  async #place(heading: Heading, waits: boolean, ask: Ask): Promise<void> {
+    await this.#parts.announce(heading, ask.echo);
     this.heading = heading;
-    this.echo = echo;
-    this.isWaiting = waits;
+    this.#ask = ask;
+    this.#isWaiting = waits;
     this.#wake();
   }
 
   #begin(heading: Heading): void {
     this.heading = heading;
-    this.isWaiting = false;
+    this.#isWaiting = false;
     this.#hasBegun = true;
     this.#wake();
   }

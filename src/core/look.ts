@@ -62,7 +62,8 @@ export function see(
   { found, place }: Seen,
 ): readonly Item[] | Promise<readonly Item[]> {
   const isNamed = claim.name === "turn" || claim.name === "conversation";
-  const asked = { items: ask.items, itemsParam: ask.itemsParam, isNamed };
+  const { items, itemsParam, settings } = ask;
+  const asked = { items, itemsParam, isNamed, isInstructed: settings.instructions !== undefined };
   if (!place.remembers || place.parent === undefined) return toContext(asked, history, place, found, []);
   return store.path(place.parent).then((path) => toContext(asked, history, place, found, path));
 }
@@ -85,12 +86,15 @@ function toQuery({ ask, owner, session, history }: Asking): Query {
   return {
     owner,
     session,
-    named: ask.previous === undefined ? undefined : keyOf(ask.previous),
+    named: ask.previous === undefined ? undefined : toNamed(ask.previous),
     shown: isByHint ? history.talk().shown : [],
     prefilled: isByHint ? history.talk().prefilled : undefined,
     calls: isByHint ? wantedCalls(history) : none,
   };
 }
+
+/** The ids of items name no turn. */
+const toNamed = (id: string): string => (/^(resp_|chatcmpl-)[0-9a-f]+$/.test(id) ? keyOf(id) : "");
 
 /** The calls whose makers are wanted: to hang a turn below them, to give a running loop its reasoning, an output its call. */
 function wantedCalls({ outputs, running, orphans }: History): readonly string[] {

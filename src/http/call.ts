@@ -1,7 +1,8 @@
 /** One request on its way: what came, who asks, what it takes, and what is told of it when it is over. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { callerLeft, type GatewayError } from "../core/errors.ts";
-import type { Heading, Promised, Said } from "../core/gateway.ts";
+import type { Heading, Said } from "../core/gateway.ts";
+import type { Promised } from "../core/live.ts";
 import type { Answer, Trace } from "../core/turn.ts";
 import type { Share } from "./budget.ts";
 import type { Door, HttpSettings, Token } from "./settings.ts";

@@ -11,12 +11,13 @@ export function draining(): GatewayError {
   return new GatewayError("draining", message, { retryAfterSeconds: 5 });
 }
 
-export function toErrorResult(error: GatewayError): Result {
+export function toErrorResult(error: GatewayError, more: Result["headers"] = {}): Result {
   const retryAfter = error.retryAfterSeconds ?? (error.status === 429 || error.status === 503 ? 1 : undefined);
   return {
     status: error.status,
     body: { error: toWireError(error) },
     headers: {
+      ...more,
       ...(error.status === 401 && { "www-authenticate": "Bearer" }),
       ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
       ...(error.code === "draining" && { connection: "close" }),
@@ -53,6 +54,10 @@ export function refuseMalformed(server: Server, newId: () => string, refused: Re
     // One that asked for nothing is no failure.
     if (code === "ECONNRESET" || !socket.writable || socket.bytesRead === 0) socket.destroy();
     else refuse(socket, new GatewayError(...(socketErrors[code ?? ""] ?? malformed)));
+  });
+  server.on("connect", (_request, stream) => {
+    stream.on("error", () => {});
+    refuse(stream as Socket, new GatewayError("malformed_http", "The gateway is no proxy: it takes no CONNECT."));
   });
 
   function refuse(socket: Socket, error: GatewayError): void {

@@ -67,7 +67,8 @@ export async function tellInEvents(
         key = given;
       },
       place(given) {
-        heading = given;
+        record.heading = heading = given;
+        record.key = given.key;
       },
       begin,
       tell: (events) => stream.write(say(events)),

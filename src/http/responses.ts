@@ -1,13 +1,14 @@
 /** What else there is about responses: retrieve, follow again, cancel, delete, list their input, count it, compact it. */
 import { GatewayError } from "../core/errors.ts";
-import type { Promised, Recalled } from "../core/gateway.ts";
+import type { Recalled } from "../core/gateway.ts";
+import type { Promised } from "../core/live.ts";
 import { invalid, isObject } from "../wires/fields.ts";
 import { front, readCompactRequest, recall, writeCompaction, writeItem } from "../wires/responses/index.ts";
 import type { Voice } from "../wires/wire.ts";
 import { readBody } from "./body.ts";
 import { behind, type Call, noteSaid, type Route } from "./call.ts";
 import { toCaller } from "./caller.ts";
-import { tellInEvents, toRemarkHeaders } from "./events.ts";
+import { tellInEvents, toHeaders, toProcessing, toRemarkHeaders } from "./events.ts";
 import { checkAsk } from "./models.ts";
 import { readLastEventId, readStartingAfter } from "./numbering.ts";
 import { readItemsWanted, showsSeals, toPage, writeList } from "./query.ts";
@@ -15,7 +16,7 @@ import { toQuery } from "./router.ts";
 import { toCircumstances, toText, type TurnParts } from "./turn.ts";
 
 export function createResponseRoutes(parts: TurnParts): readonly Route[] {
-  const { gateway, sealOf } = parts;
+  const { gateway, sealOf, now } = parts;
   const path = "/v1/responses/:id";
   const toRoute = behind("responses");
   return [
@@ -45,7 +46,7 @@ export function createResponseRoutes(parts: TurnParts): readonly Route[] {
       const query = toQuery(call.request.url);
       const wanted = readItemsWanted(query);
       const { turn } = await find(call);
-      const page = toPage("input" in turn ? turn.input : [], wanted);
+      const page = toPage(turn.input, wanted);
       return { body: writeList(page, sealOf(call.token.owner), showsSeals(query)) };
     }),
     toRoute("POST", "/v1/responses/input_tokens", async (call) => {
@@ -73,7 +74,8 @@ export function createResponseRoutes(parts: TurnParts): readonly Route[] {
         ...words.map((item, at) => writeItem({ ...item, id: `msg_${heading.key}_${at}` }, seal)),
         ...answer.items.map((item) => writeItem(item, seal)),
       ];
-      return { body: writeCompaction(heading, output, answer.usage) };
+      const headers = toProcessing(call, now, toHeaders(heading));
+      return { body: writeCompaction(heading, output, answer.usage), headers };
     }),
   ];
 

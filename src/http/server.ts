@@ -9,6 +9,7 @@ import { createBudget } from "./budget.ts";
 import { Call, type CallObserver, type CallRecord, type Result, type Route } from "./call.ts";
 import { watchConnections } from "./connections.ts";
 import { closeUnread, draining, refuseMalformed, toErrorResult } from "./errors.ts";
+import { toRemarkHeaders } from "./events.ts";
 import { createListener } from "./listener.ts";
 import { asksForWebSocket, toPath } from "./router.ts";
 import type { HttpSettings } from "./settings.ts";
@@ -123,7 +124,7 @@ export function createServer(first: HttpSettings, { routes, streams, now, newKey
     else record.failure = error;
     if (response.headersSent || response.destroyed) return void response.destroy();
     closeUnread(call);
-    send(call, toErrorResult(error));
+    send(call, toErrorResult(error, toRemarkHeaders(record.heading?.remarks ?? [])));
   }
 
   function send(call: Call, { status = 200, body, headers: own }: Result): void {

@@ -1,5 +1,6 @@
 /** The endpoints that take turns: a body goes in, an answer comes out, whole, as a stream of events, or promised. */
-import type { Caller, Gateway, Promised, Said } from "../core/gateway.ts";
+import type { Caller, Gateway, Heading, Listener, Said } from "../core/gateway.ts";
+import type { Promised } from "../core/live.ts";
 import type { Ask } from "../core/turn.ts";
 import { isObject } from "../wires/fields.ts";
 import type { Circumstances, Front, Seal, Voice } from "../wires/wire.ts";
@@ -51,6 +52,9 @@ function withDeployment(json: unknown, { request }: Call): unknown {
   return deployment === undefined || !isObject(json) ? json : { ...json, model: decodeURIComponent(deployment) };
 }
 
+/** Whoever wants a whole answer hears nothing before its end. */
+const silent: Listener = { begin() {}, tell: () => undefined };
+
 async function answerWhole(
   call: Call,
   ask: Ask,
@@ -58,9 +62,11 @@ async function answerWhole(
   caller: Caller,
   { gateway, now }: TurnParts,
 ): Promise<Result> {
-  const said = await gateway.answer(ask, caller);
+  const { record } = call;
+  const place = (heading: Heading): void => void Object.assign(record, { heading, key: heading.key });
+  const said = await gateway.answer(ask, caller, ask.background === true ? undefined : { ...silent, place });
   const { heading, isRepeated } = said;
-  noteSaid(call.record, said);
+  noteSaid(record, said);
   // A background turn was acknowledged: whatever came of it is in its object.
   if ("answer" in said && said.answer.error !== undefined && ask.background !== true) throw said.answer.error;
   return { body: toText(said, voice), headers: toProcessing(call, now, toHeaders(heading, isRepeated)) };

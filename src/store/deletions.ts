@@ -1,7 +1,7 @@
 /** Deleting is real: with a turn go its calls and its long texts, with the last one a hidden session; tips step back. */
-import { keyOf, type Item } from "../core/item.ts";
+import { inputId, keyOf, type Item } from "../core/item.ts";
 import { cold, type Tables, toNumber } from "./cold.ts";
-import { callsIn, digestsIn, inputId } from "./rows.ts";
+import { callsIn, digestsIn } from "./rows.ts";
 
 /** How many turns one step removes. */
 const stepTurns = 50;

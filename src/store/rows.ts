@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import type { Delta } from "../core/event.ts";
 import type { Commit, Recording, RunningTurn, StoredRecording, StoredTurn } from "../core/store.ts";
 import { GatewayError, isErrorCode } from "../core/errors.ts";
-import { isInstruction, type Item } from "../core/item.ts";
+import { inputId, isInstruction, type Item } from "../core/item.ts";
 import type { Node } from "../core/place.ts";
 import type { Answer } from "../core/turn.ts";
 import { cold, type Prepare, toNumber } from "./cold.ts";
@@ -193,20 +193,6 @@ export function toPlaces(row: Pick<ReadTurn, "key" | "session" | "input">, read:
   }
   return items;
 }
-
-export function inputId({ type }: Item, key: string, index: number): string {
-  return `${prefixes[type]}_${key}_i${index}`;
-}
-
-const prefixes: Record<Item["type"], string> = {
-  message: "msg",
-  reasoning: "rs",
-  "tool-call": "fc",
-  "tool-output": "fco",
-  reference: "ref",
-  compaction: "cmp",
-  other: "item",
-};
 
 export function lengthen(item: Item, read: (digest: string) => string | undefined): Item {
   if (item.type !== "message" || typeof item.content !== "string" || !item.content.startsWith(mark)) return item;

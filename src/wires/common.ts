@@ -135,7 +135,8 @@ function isEmpty(value: unknown): boolean {
 
 /** A part that a server's dialect has no form for is never left out: the answer depends on it. */
 export function refusePart(part: Part): never {
-  const what = part.type === "other" ? `content of type '${String(part.extra.fields["type"])}'` : "files by URL";
+  const isOther = part.type === "other";
+  const what = isOther ? `content of type '${String(part.extra.fields["type"])}'` : "files by URL";
   const why = `The adapter behind this model does not accept ${what}. Send it as text, or as a file's content.`;
-  unsupported(part[place] ?? "content", why);
+  unsupported(`${part[place] ?? "content"}${isOther ? "" : ".file_url"}`, why);
 }

@@ -65,7 +65,9 @@ function shortAt(fields: Said, key: string): string | undefined {
 const maxLength = 2_000;
 
 function codeOf(told: Told): ErrorCode {
-  const { status, code = "", type = "" } = told;
+  const { status, code = "", type = "", body = "" } = told;
+  // A page is no API's: of a proxy, a tunnel that is down, another server.
+  if ((status === 400 || status === 404) && /^\s*</.test(body)) return "adapter_protocol";
   const known = status === undefined ? (codes.get(code) ?? codes.get(type)) : codes.get(status);
   if ((known ?? "adapter_bad_request") === "adapter_bad_request" && isTooLong(told)) return "context_length_exceeded";
   return known ?? (status !== undefined && status < 400 ? "adapter_protocol" : "adapter_error");

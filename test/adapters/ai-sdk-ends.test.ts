@@ -121,7 +121,7 @@ const tooLong = { error: { message: "Too long.", type: "invalid_request_error", 
 for (const [what, name, script, status, code] of [
   ["an overload in its stream", "anthropic", answerStream(anthropic.fail(529, "Overloaded")), 503, /^overloaded/],
   ["too long a conversation", "compatible", answerJson(tooLong, 400), 400, /^context_length_exceeded$/],
-  ["a web page", "google", answerPage, 404, /^adapter_not_found$/],
+  ["a web page", "google", answerPage, 502, /^adapter_protocol$/],
 ] as const) {
   test(`${name}: ${what} has its own code`, async () => {
     const { server } = await open();

@@ -30,6 +30,7 @@ for (const [what, sent, status, code] of [
     400,
     "malformed_http",
   ],
+  ["a request for a tunnel", "CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n", 400, "malformed_http"],
   ["a length that is no number", head(chat, { "content-length": "4x" }) + hello, 400, "malformed_http"],
 ] as const) {
   test(`${what} is answered with ${status}, and its connection closed`, async (context) => {

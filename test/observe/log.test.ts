@@ -97,6 +97,25 @@ test("a refused request is a record with its status and code, and without a toke
   assert.ok(typeof refused?.["code"] === "string");
 });
 
+for (const on of endpoints) {
+  for (const stream of [false, true]) {
+    test(`${on}: ${stream ? "a streamed" : "a whole"} turn that fails before its first word is a record, and an answer, that say who was asked`, async () => {
+      const gateway = await open();
+      const records = listen(gateway);
+      gateway.model.script = async function* () {
+        throw new Error("It broke.");
+      };
+      const heard = await tell(gateway.address, { on, say: "hi", stream, more: { user: `fails ${on} ${stream}` } });
+      const [{ status, model, adapter, history, tried } = {}] = await records(1);
+      assert.deepEqual(
+        [status, model, adapter, history, tried],
+        [heard.status, "any", "model", "new", heard.headers.get("x-portico-tried")],
+      );
+      assert.match(String(tried), /^model \(\w+\)$/);
+    });
+  }
+}
+
 test("a caller who leaves is a record of status 499", async () => {
   const gateway = await open();
   const records = listen(gateway);

@@ -125,6 +125,7 @@ const rows: readonly (readonly [what: string, script: Script, status: number, co
   ["an address that it lacks", refuses(404, { error: unknownUrl }), ...lost],
   ["a model that it lacks", refuses(404, { error: unknownModel }), 404, "model_not_found", /^No model x\.$/],
   ["a web page", page(200), ...garbled],
+  ["a web page with a status of 404", page(404), ...garbled],
   ["a web page with a status of 403", page(403), 502, "adapter_refused"],
   ["a web page with a status of 503", page(503), 503, "overloaded"],
   ["another type of content", sends("text/plain", JSON.stringify(whole({ content: "private" }))), ...garbled],

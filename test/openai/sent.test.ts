@@ -184,7 +184,7 @@ const video = [
 
 /** [what the server's wire lacks, the endpoint, the wire, the request, the field that is named]. */
 const refused: readonly (readonly [what: string, on: Endpoint, wire: Endpoint, body: Fields, param: string])[] = [
-  ["a file by its URL", "responses", "chat", partOf(byUrl), "input[0].content[1]"],
+  ["a file by its URL", "responses", "chat", partOf(byUrl), "input[0].content[1].file_url"],
   ["a part of responses", "responses", "chat", partOf({ type: "computer_screenshot" }), "input[0].content[1]"],
   ["a part of chat", "chat", "responses", { messages: [{ ...user, content: video }] }, "messages[0].content[1]"],
   ["a hosted tool", "responses", "chat", { tools: [hosted], tool_choice: hosted }, "tool_choice"],

@@ -31,10 +31,13 @@ test("a background turn is queued, then in progress, then completed", async () =
   await held.begun;
   const running = (await look(address, id)).body;
   assert.deepEqual([running.status, running.background, running.completed_at], ["in_progress", true, null]);
+  const input = (await look(address, `${id}/input_items`)).body;
   held.go();
   const { status, background, output, error } = await ended(address, id);
   assert.deepEqual([status, background, error], ["completed", true, null]);
   assert.equal(output[0].content[0].text, "one two");
+  assert.equal(input.data[0].content[0].text, "hi");
+  assert.deepEqual((await look(address, `${id}/input_items`)).body, input);
 });
 
 test("a background turn that waits for its session is queued until the one before has ended, and then continues it", async () => {

@@ -56,6 +56,11 @@ test("the compact route returns the user's messages in order and one compaction,
   assert.deepEqual([input_tokens, output_tokens, total_tokens], [3, 2, 5]);
   assert.equal((await call(address, "GET", `/v1/responses/${id}`)).status, 404);
 
+  const strange = [{ type: "hologram" }, user("Which number?")];
+  const { headers } = await call(address, "POST", compact, { model: "m", input: strange });
+  const told = ["history", "context", "warning"].map((name) => headers.get(`x-portico-${name}`));
+  assert.deepEqual(told, ["stateless", "2 items", "item hologram left out"]);
+
   await ask(address, [...output, user("Go on.")]);
   const lines = seenAfter(model.turns.at(-1));
   assert.deepEqual(lines, ["user: Which number?", "user: And why?[image]", "summary", "user: Go on."]);

@@ -28,6 +28,9 @@ test("a wanted structure reaches the server in its own field, is repeated, and i
   const next = await ask(address, "Why?", { previous_response_id: first.id });
   assert.equal(seen()["response_format"], undefined);
   assert.deepEqual(next.text.format, { type: "text" });
+  const { strict: _, ...loose } = format;
+  assert.deepEqual((await ask(address, "Which?", { text: { format: loose } })).text.format, { ...loose, strict: null });
+  assert.deepEqual((seen()["response_format"] as Fields)["json_schema"], { name: "number", schema });
   await ask(address, "Which?", { text: { format: { type: "json_object" } } });
   assert.deepEqual(seen()["response_format"], { type: "json_object" });
 });

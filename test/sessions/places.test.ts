@@ -45,6 +45,29 @@ const instructions: readonly Row[] = [
     ],
   },
   {
+    name: "where nothing is remembered instructions stay where the client put them",
+    steps: [
+      { send: ["user: one", "system: brief"], sees: ["user: one", "system: brief"], told: "new" },
+      {
+        send: ["user: one", "system: brief", "assistant: re: brief", "user: two"],
+        sees: ["user: one", "system: brief", "assistant: re: brief", "user: two"],
+        told: "matched",
+      },
+    ],
+  },
+  {
+    name: "the instructions of a response take the place of those remembered",
+    steps: [
+      { send: ["system: brief", "user: one"], on: "responses" },
+      {
+        send: ["user: two"],
+        on: "responses",
+        more: { instructions: "long" },
+        sees: ["instructions: long", ...one, "user: two"],
+      },
+    ],
+  },
+  {
     name: "a developer message instructs as a system message does",
     steps: [
       { send: ["developer: brief", "user: one"] },

@@ -63,7 +63,9 @@ function readUsageOption(fields: Fields, stream: boolean): boolean {
   const options = readObject(fields, "stream_options");
   if (options !== undefined && !stream)
     invalid("stream_options", "'stream_options' is only allowed with 'stream'. Set that to true or leave this out.");
-  return options !== undefined && readBoolean(options, "include_usage") === true;
+  if (options === undefined) return false;
+  readBoolean(options, "include_obfuscation");
+  return readBoolean(options, "include_usage") === true;
 }
 
 /** Live chat completions hide reasoning; clients of other servers use these two fields to ask for it. */

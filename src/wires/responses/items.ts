@@ -28,7 +28,7 @@ export function readItems(fields: Fields, key: string, seal: Seal): readonly Ite
 /** Those without a type are messages, as is usual, or references; what only this dialect knows is kept as it is. */
 export function readItem(item: Fields, seal: Seal): Item {
   const type = readString(item, "type") ?? (isBareReference(item) ? "item_reference" : "message");
-  readString(item, "id");
+  for (const key of ["id", "status"]) readString(item, key);
   const read = readers.get(type);
   return read === undefined ? readOther(item.values) : read(item, seal);
 }
@@ -56,6 +56,7 @@ const roles: readonly Role[] = ["user", "assistant", "system", "developer"];
 
 function readMessage(item: Fields): Item {
   const role = readChoice(item, "role", roles) ?? missing(pathOf(item, "role"));
+  readString(item, "phase");
   const extra = readExtra(item, knownOfItem, "responses");
   return { type: "message", role, content: requireContent(item, "content"), extra };
 }

@@ -69,7 +69,7 @@ export function toEcho(fields: Fields, { settings, previous, conversation, ...as
       safety_identifier: readString(fields, "safety_identifier") ?? null,
       store: ask.keep === "yes",
       temperature: settings.temperature ?? 1,
-      text: { format: writeFormat(settings.format), verbosity: settings.verbosity ?? "medium" },
+      text: { format: writeFormat(settings.format, null), verbosity: settings.verbosity ?? "medium" },
       tool_choice: fields.values["tool_choice"] ?? "auto",
       tools: echoTools(fields),
       top_logprobs: settings.topLogprobs ?? 0,
@@ -92,10 +92,11 @@ export function writeEcho({ fixed, asked }: Echo, seal: Seal): string {
   return `[${JSON.stringify(kept)},{${fixed}}]`;
 }
 
-export function writeFormat(format: Format = { type: "text" }): object {
+/** `open`: what stands for a strictness that nobody gave. */
+export function writeFormat(format: Format = { type: "text" }, open?: null): object {
   if (format.type !== "schema") return { type: format.type === "json" ? "json_object" : "text" };
   const { name, description, schema, strict } = format;
-  return { type: "json_schema", description, name, schema, strict };
+  return { type: "json_schema", description, name, schema, strict: strict ?? open };
 }
 
 /** An object's fields as JSON, without the braces. */

@@ -46,7 +46,9 @@ export function readRequest(body: unknown, { seal }: Circumstances): Request {
   const background = readBoolean(fields, "background") ?? false;
   if (background && !store)
     invalid("background", "'background' requires 'store': a response that is not stored cannot be retrieved later.");
-  readObject(fields, "stream_options");
+  const options = readObject(fields, "stream_options");
+  if (options !== undefined) readBoolean(options, "include_obfuscation");
+  readObjects(fields, "context_management");
   const mayBeEmpty = readObject(fields, "prompt") !== undefined || (previous ?? conversation) !== undefined;
   const { items, compacts } = readInput(fields, mayBeEmpty, seal);
   const ask = {
@@ -122,7 +124,8 @@ function readSettings(fields: Fields, items: readonly Item[]): Settings {
     // 0 alternatives is the default, and alone asks for nothing.
     topLogprobs: readInteger(fields, "top_logprobs", 0, 20) || (asksLogprobs ? 0 : undefined),
     reasoningEffort: reasoning && readString(reasoning, "effort"),
-    reasoningSummary: reasoning && readString(reasoning, "summary"),
+    // The second is its former name, which older clients use.
+    reasoningSummary: reasoning && (readString(reasoning, "summary") ?? readString(reasoning, "generate_summary")),
     verbosity: text && readString(text, "verbosity"),
     native: readNative(fields, ownWords),
   };
@@ -138,6 +141,7 @@ const ownWords: OwnWords = {
     },
     { param: "response_format", why: "Responses call it 'text.format'." },
     { param: "max_tokens", why: "Responses call it 'max_output_tokens'." },
+    { param: "max_completion_tokens", why: "Responses call it 'max_output_tokens'." },
     moderation,
   ],
   offers: ["context_management"],

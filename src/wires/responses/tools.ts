@@ -50,13 +50,13 @@ function readTool(tool: Fields): Tool {
 /** The function that a model calls to search for tools where its wire has no such tool. */
 export const searchName = "tool_search";
 
-/** A function has all of its fields. */
+/** A function has all of its fields; null is absent in any other. */
 export function echoTools(fields: Fields): readonly object[] {
-  return (readObjects(fields, "tools") ?? []).map(({ values }) =>
-    values["type"] === "function"
-      ? Object.assign({ description: null, parameters: null, strict: null }, values)
-      : values,
-  );
+  return (readObjects(fields, "tools") ?? []).map(({ values }) => {
+    const given = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null));
+    if (given["type"] !== "function") return given;
+    return Object.assign({ description: null, parameters: null, strict: null }, given);
+  });
 }
 
 /** A caller of this dialect has its tools passed on as it wrote them, unless some must not be called. */
