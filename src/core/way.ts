@@ -226,7 +226,8 @@ export function createWay(ports: Ports, lines: Lines): Way {
         key,
         createdAt,
         model: ask.model,
-        session: known?.isHidden === true ? undefined : (known?.id ?? (isKept || caller.idempotency ? session : undefined)),
+        session:
+          known?.isHidden === true ? undefined : (known?.id ?? (isKept || caller.idempotency ? session : undefined)),
         told: told === "stateless" && isKept ? "new" : told,
         contextItems,
         leftOutItems: 0,
