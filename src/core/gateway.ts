@@ -71,7 +71,7 @@ export interface Gateway extends Additions {
   close(): Promise<void>;
 }
 
-const nobody: Listener = { begin() {}, tell: () => undefined };
+export const nobody: Listener = { begin() {}, tell: () => undefined };
 const unheardMs = 3_600_000;
 
 interface Named {
@@ -111,10 +111,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
     },
     async recall(owner, key) {
       const running = find(owner, key);
-      if (running?.heading !== undefined && running.isBackground) {
-        running.look();
-        return running.placed();
-      }
+      if (running?.heading !== undefined && running.isBackground) return running.placed();
       const stored = await store.turn(owner, key);
       return stored && toRecalled(stored);
     },

@@ -68,8 +68,7 @@ export class Live {
     return this.#followers > 0 ? this.#parts.now() : this.#heardAt;
   }
 
-  /** Somebody asks how it is. */
-  look(): void {
+  private look(): void {
     this.#heardAt = this.#parts.now();
   }
 
@@ -79,6 +78,7 @@ export class Live {
 
   /** Resolves when it has its place. Throws what kept it from one. */
   async placed(): Promise<Promised> {
+    this.look();
     await this.#until(() => this.heading !== undefined);
     const { heading, key, failure } = this;
     if (heading === undefined) throw failure;

@@ -1,5 +1,5 @@
 /** The endpoints that take turns: a body goes in, an answer comes out, whole, as a stream of events, or promised. */
-import type { Caller, Gateway, Heading, Listener, Said } from "../core/gateway.ts";
+import { type Caller, type Gateway, type Heading, nobody, type Said } from "../core/gateway.ts";
 import type { Promised } from "../core/live.ts";
 import type { Ask } from "../core/turn.ts";
 import { isObject } from "../wires/fields.ts";
@@ -52,9 +52,6 @@ function withDeployment(json: unknown, { request }: Call): unknown {
   return deployment === undefined || !isObject(json) ? json : { ...json, model: decodeURIComponent(deployment) };
 }
 
-/** Whoever wants a whole answer hears nothing before its end. */
-const silent: Listener = { begin() {}, tell: () => undefined };
-
 async function answerWhole(
   call: Call,
   ask: Ask,
@@ -64,7 +61,7 @@ async function answerWhole(
 ): Promise<Result> {
   const { record } = call;
   const place = (heading: Heading): void => void Object.assign(record, { heading, key: heading.key });
-  const said = await gateway.answer(ask, caller, ask.background === true ? undefined : { ...silent, place });
+  const said = await gateway.answer(ask, caller, ask.background === true ? undefined : { ...nobody, place });
   const { heading, isRepeated } = said;
   noteSaid(record, said);
   // A background turn was acknowledged: whatever came of it is in its object.
