@@ -68,7 +68,7 @@ export class Live {
     return this.#followers > 0 ? this.#parts.now() : this.#heardAt;
   }
 
-  private look(): void {
+  #look(): void {
     this.#heardAt = this.#parts.now();
   }
 
@@ -78,7 +78,7 @@ export class Live {
 
   /** Resolves when it has its place. Throws what kept it from one. */
   async placed(): Promise<Promised> {
-    this.look();
+    this.#look();
     await this.#until(() => this.heading !== undefined);
     const { heading, key, failure } = this;
     if (heading === undefined) throw failure;
@@ -105,7 +105,7 @@ export class Live {
       signal.removeEventListener("abort", this.#wake);
       this.#followers -= 1;
       if (!isRepeated) this.#attending -= 1;
-      this.look();
+      this.#look();
     }
   }
 
