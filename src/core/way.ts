@@ -226,8 +226,7 @@ export function createWay(ports: Ports, lines: Lines): Way {
         key,
         createdAt,
         model: ask.model,
-        session:
-          known?.isHidden === true ? undefined : (known?.id ?? (isKept || caller.idempotency ? session : undefined)),
+        session: known?.isHidden === true ? undefined : (session ?? known?.id),
         told: told === "stateless" && isKept ? "new" : told,
         contextItems,
         leftOutItems: 0,
