@@ -106,11 +106,12 @@ function createChain(before: string, hash: Hash) {
   let side: Side = "caller";
   let asked = "";
   let answer = "";
+  let called = "";
 
   function close(): Omit<Shown, "behind"> {
     const [known, question] = [digest, asked];
-    digest = hash(`${known}\u0001${question}\u0002${answer}`);
-    asked = answer = "";
+    digest = hash(`${known}\u0001${question}\u0002${answer}${called}`);
+    asked = answer = called = "";
     side = "caller";
     return { digest, question: () => hash(`${known}\u0001${question}`) };
   }
@@ -122,7 +123,9 @@ function createChain(before: string, hash: Hash) {
       if (speaker === undefined) return undefined;
       if (speaker === "model") {
         side = "model";
-        answer += wordsOf(item);
+        // A chat message does not tell whether its text came before its calls.
+        if (item.type === "tool-call") called += wordsOf(item);
+        else answer += wordsOf(item);
         return undefined;
       }
       const ended = side === "model" ? close() : undefined;

@@ -56,6 +56,13 @@ const onlyNew: readonly Row[] = [
 
 const showing: readonly Row[] = [
   {
+    name: "an answer is known whether its client shows its text before or behind its calls",
+    steps: [
+      { send: ["user: one"], answer: ["call c1: f {}", "assistant: then"] },
+      { send: ["user: one", "assistant: then", "call c1: f {}", "user: two"], told: "matched" },
+    ],
+  },
+  {
     name: "a client that shows its whole history is matched, and no turn is seen twice",
     steps: [
       { send: ["user: one"], told: "new" },
