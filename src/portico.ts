@@ -16,6 +16,7 @@ import { createLog, createObserver, guardLog, type Log, type Observer } from "./
 import { createTokenCounter } from "./tokens.ts";
 import { createSeal } from "./seal.ts";
 import { openSqlite } from "./store/sqlite.ts";
+import { remember } from "./wires/again.ts";
 
 /** What an embedding program may pass in. */
 export interface Surroundings {
@@ -83,7 +84,7 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
       now,
       newKey,
       // 72 bits tell the turns of a session apart, and every index of them has two of these.
-      hash: (text) => hash("sha1", text, "base64url").slice(0, 12),
+      hash: remember((text) => hash("sha1", text, "base64url").slice(0, 12)),
       countText: createTokenCounter(),
       maxWaiting: () => config.http.limits.maxQueuedPerThread,
       keyMs: () => config.sessions.idempotencyTtlMs ?? Infinity,

@@ -2,6 +2,7 @@
 import type { Content, Item, Message, Part, Reasoning, ToolCall, ToolOutput } from "../../core/item.ts";
 import { type Extra, fieldsOf } from "../../core/settings.ts";
 import type { Turn } from "../../core/turn.ts";
+import { inJson } from "../again.ts";
 import { refusePart } from "../common.ts";
 import { toFunctionCall } from "../custom-tools.ts";
 import {
@@ -140,7 +141,7 @@ const knownOfMessage = words("role content name refusal tool_calls function_call
 
 interface AssistantMessage {
   readonly role: "assistant";
-  content: string | readonly Said[] | null;
+  content: unknown;
   tool_calls?: Said[];
   reasoning_content?: string;
 }
@@ -248,12 +249,12 @@ class MessageWriter {
 const isText = ({ type }: Part): boolean => type === "text" || type === "refusal";
 
 /** One plain text is written as a string: some servers know no other form. */
-function writeContent(content: Content): string | readonly Said[] {
-  if (typeof content === "string") return content;
+function writeContent(content: Content): unknown {
+  if (typeof content === "string") return inJson(content);
   const [first] = content;
   if (first === undefined) return "";
   const isPlain = content.length === 1 && first.type === "text" && first.extra?.dialect !== "chat";
-  return isPlain ? first.text : content.map(writePart);
+  return isPlain ? inJson(first.text) : content.map(writePart);
 }
 
 function writePart(part: Part): Said {

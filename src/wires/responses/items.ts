@@ -15,6 +15,7 @@ import {
   requireName,
   requireString,
 } from "../fields.ts";
+import { inJson } from "../again.ts";
 import type { Seal } from "../wire.ts";
 import { requireContent, writeContent } from "./content.ts";
 import { openItem, sealItem, toItsSource } from "./seal.ts";
@@ -229,7 +230,7 @@ function toWire(item: Message | ToolCall | ToolOutput, isSent: boolean): object 
   if (item.type === "message") {
     const { role, content } = item;
     // A text is sent as most callers write it.
-    const written = isSent && typeof content === "string" ? content : writeContent(content, role, isSent);
+    const written = isSent && typeof content === "string" ? inJson(content) : writeContent(content, role, isSent);
     return { ...added, type: "message", content: written, role };
   }
   const { kind, callId: call_id } = item;
@@ -240,7 +241,8 @@ function toWire(item: Message | ToolCall | ToolOutput, isSent: boolean): object 
     return { ...added, type, [kind === "custom" ? "input" : "arguments"]: written, call_id, name, namespace };
   }
   if (kind === "search") return { tools: [], ...added, type: "tool_search_output", call_id, ...byClient };
-  const output = typeof item.output === "string" ? item.output : writeContent(item.output, "user", isSent);
+  const { output: said } = item;
+  const output = typeof said !== "string" ? writeContent(said, "user", isSent) : isSent ? inJson(said) : said;
   return { ...added, type: `${type}_output`, call_id, output };
 }
 
