@@ -5,7 +5,8 @@ import type { Dispatcher } from "undici";
 
 // All of undici, with fetch, caches and mocks, takes a tenth of a second to load.
 const require = createRequire(import.meta.url);
-const Pool = require("undici/lib/dispatcher/pool.js") as typeof undici.Pool;
+const Connection = require("undici/lib/dispatcher/client.js") as typeof undici.Client;
+const buildConnector = require("undici/lib/core/connect.js") as typeof undici.buildConnector;
 
 export interface Target {
   /** `http://…`, `https://…` or `unix:/path/to.sock`, with a path that precedes every request's own: `unix:/path/to.sock:/v1`. */
@@ -55,7 +56,7 @@ export function createClient(target: Target): Client {
   const address = socketPath ?? `${hostname}:${url.port || (url.protocol === "https:" ? "443" : "80")}`;
   const connect = { allowH2: false, timeout: connectMs, ...(socketPath !== undefined && { socketPath }) };
   const proxy = socketPath === undefined ? createProxy(url, target) : undefined;
-  const dispatcher = proxy ?? new Pool(origin, { ...common, connect });
+  const dispatcher = proxy ?? createPool(origin, buildConnector(connect));
   return {
     address,
     source: address + prefix,
@@ -63,6 +64,28 @@ export function createClient(target: Target): Client {
       dispatcher.dispatch({ origin, method, path: prefix + path + search, headers, body }, handler);
     },
     close: () => dispatcher.destroy(),
+  };
+}
+
+/** undici's own looks at every connection for each request: where thousands stream, that is most of what a request costs. */
+function createPool(
+  origin: string,
+  connect: undici.buildConnector.connector,
+): Pick<Dispatcher, "dispatch" | "destroy"> {
+  const all: Dispatcher[] = [];
+  const free: Dispatcher[] = [];
+  function open(): Dispatcher {
+    const connection = new Connection(origin, { ...common, connect });
+    connection.on("drain", () => free.push(connection));
+    all.push(connection);
+    return connection;
+  }
+  return {
+    dispatch(request, handler) {
+      // The one that was used last: the others may come to their end.
+      return (free.pop() ?? open()).dispatch(request, handler);
+    },
+    destroy: async () => void (await Promise.all(all.map((connection) => connection.destroy()))),
   };
 }
 
