@@ -233,3 +233,17 @@ test("numbers of 64 bits, odd keys and lone surrogates arrive as they were sent"
   const { seed, messages } = bodyOf(scene.last()) as { readonly seed: number; readonly messages: readonly Fields[] };
   assert.deepEqual([seed, messages[0]?.["content"]], [fields["seed"], "\ud83d"]);
 });
+
+const long = (letter: string): string => `${'a \ud83d\ude00 "line"\n'.repeat(200)}${letter}${"b\\ ".repeat(1_000)}`;
+
+for (const wire of dialects) {
+  test(`long texts that come again, and such as are like them, arrive as they were sent on the ${wire} wire`, async () => {
+    const scene = await open();
+    scene.plays(says("fine"));
+    for (const letter of ["x", "y", "x", "x", "y"]) {
+      const heard = await ask(scene, { on: "chat", model: wire, more: talk(model(long(letter)), user) });
+      assert.equal(heard.status, 200, heard.raw);
+      assert.ok(scene.last().text.includes(JSON.stringify(long(letter))));
+    }
+  });
+}

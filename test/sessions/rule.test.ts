@@ -8,6 +8,8 @@ import { play, type Row } from "./script.ts";
 const two = ["user: one", "assistant: re: one", "user: two", "assistant: re: two"] as const;
 const one = two.slice(0, 2);
 
+const long = (letter: string): string => `${"a".repeat(1_500)}${letter}${"b".repeat(1_500)}`;
+
 const told = (count: number): Row["steps"] =>
   ["user: one", "user: two", "user: three"].slice(0, count).map((line) => ({ send: [line] }));
 
@@ -162,6 +164,15 @@ const showing: readonly Row[] = [
         sees: ["user: one", "assistant: edited", "user: two"],
         told: "foreign",
       },
+    ],
+  },
+  {
+    name: "a long history of which one letter is edited is not the one that was said",
+    steps: [
+      { send: [`user: ${long("x")}`], told: "new" },
+      { send: [`user: ${long("x")}`, `assistant: re: ${long("x")}`, "user: two"], told: "matched" },
+      { send: [`user: ${long("y")}`, `assistant: re: ${long("y")}`, "user: two"], told: "foreign" },
+      { send: [`user: ${long("x")}`, `assistant: re: ${long("x")}`, "user: again"], told: "forked" },
     ],
   },
   {
