@@ -2,7 +2,8 @@
  * The writer's thread as the store sees it. What comes together is one group; a failed write refuses turns before a model
  * is asked, one that succeeds lets them in again.
  */
-import { extname } from "node:path";
+import { getCompileCacheDir } from "node:module";
+import { dirname, extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { GatewayError } from "../core/errors.ts";
 import { createGrouped } from "./grouped.ts";
@@ -118,7 +119,7 @@ const syncFailed =
 function startThread(file: string) {
   // The same ending as this file's, in the sources and in the package; none of the process's own flags.
   const program = new URL(`./writer${extname(import.meta.filename)}`, import.meta.url);
-  const worker = new Worker(program, { workerData: { file }, execArgv: [] });
+  const worker = new Worker(program, { workerData: { file }, execArgv: [], env: withCompiled(process.env) });
   const waiting: { resolve(outcomes: readonly Outcome[]): void; reject(error: unknown): void }[] = [];
   let end: unknown;
   const ended = new Promise<void>((resolve) => {
@@ -148,4 +149,10 @@ function startThread(file: string) {
     /** Ends it where it stands. */
     kill: () => worker.terminate(),
   };
+}
+
+/** A thread learns of the cache of compiled code by its environment alone; without it takes 30 MB more, and twice the time to start. */
+function withCompiled(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const folder = getCompileCacheDir();
+  return folder === undefined ? env : { ...env, NODE_COMPILE_CACHE: dirname(folder) };
 }
