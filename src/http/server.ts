@@ -1,6 +1,5 @@
 /** The front door's server: takes requests in, turns what their handlers return or throw into bytes, and closes. */
-import { createServer as createNodeServer, type IncomingMessage } from "node:http";
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
 import { Crowd } from "../core/crowd.ts";
 import { type GatewayError, toGatewayError } from "../core/errors.ts";
@@ -23,6 +22,8 @@ export interface ServerParts {
   readonly newKey: () => string;
   readonly observer: CallObserver;
 }
+
+const { createServer: createNodeServer } = process.getBuiltinModule("node:http");
 
 const maxConnections = 10_000;
 /** Longer than a proxy in front keeps an idle connection, so that it is never the gateway that closes first. */

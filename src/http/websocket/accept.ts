@@ -1,5 +1,5 @@
 /** The WebSocket form of the responses endpoint: accepts requests to become one, and lets the connections go in the end. */
-import { type IncomingMessage, type Server, ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createRequire } from "node:module";
 import type * as ws from "ws";
 import { GatewayError } from "../../core/errors.ts";
@@ -50,7 +50,7 @@ export function serveUpgrades(
     const { socket } = request;
     // Node has just released it, and an unhandled error would end the process.
     socket.on("error", () => socket.destroy());
-    const response = new ServerResponse(request);
+    const response = new (process.getBuiltinModule("node:http").ServerResponse)(request);
     // Node parses no more requests on this connection.
     response.shouldKeepAlive = false;
     response.once("finish", () => socket.destroy());
