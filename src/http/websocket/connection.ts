@@ -89,7 +89,11 @@ export function openConnection(socket: WebSocket, call: Call, parts: SocketParts
   socket.on("ping", cutFlooder);
   // A reader that stands still is cut as that of any answer.
   parts.streams.watch(response);
-  request.socket.on("timeout", () => socket.terminate());
+  request.socket.on("timeout", () => {
+    // First, because a model that never waits would not let the end of the connection be heard.
+    call.stop(callerLeft());
+    socket.terminate();
+  });
   const tooOld = `This connection has reached its maximum age of ${maxAgeMs / 60_000} minutes. Open a new one to continue.`;
   const life = setTimeout(() => retire(new GatewayError("websocket_connection_limit_reached", tooOld)), maxAgeMs);
   const pings = setInterval(() => socket.bufferedAmount === 0 && socket.ping(), settings.limits.heartbeatMs);
