@@ -83,10 +83,10 @@ export class Stream {
   end(text: string): void {
     if (this.response.destroyed) return;
     this.begin();
-    this.response.end(this.isChunked ? (text === "" ? "" : toChunk(text)) + lastChunk : text);
+    this.response.end(this.isChunked ? (text && toChunk(text)) + lastChunk : text);
   }
 
-  /** Node would write each chunk as three, which costs more than all else that is done for a delta. */
+  /** Node would write each chunk in four pieces, which is a tenth of what a delta costs. */
   private begin(): void {
     const { response } = this;
     if (response.headersSent) return;
@@ -109,7 +109,7 @@ export class Stream {
 }
 
 const toChunk = (text: string): string => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
-const lastChunk = "0\r\n\r\n";
+const lastChunk = toChunk("");
 
 function drained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {

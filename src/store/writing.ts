@@ -151,7 +151,7 @@ function startThread(file: string) {
   };
 }
 
-/** A thread learns of the cache of compiled code by its environment alone; without it takes 30 MB more, and twice the time to start. */
+/** A thread learns of the cache of compiled code by its environment alone; without, it takes 30 MB more. */
 function withCompiled(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const folder = getCompileCacheDir();
   return folder === undefined ? env : { ...env, NODE_COMPILE_CACHE: dirname(folder) };

@@ -231,7 +231,10 @@ interface Begun {
   readonly name: string;
 }
 
-/** Reads entries of `tool_calls`, which each server numbers, names and splits in its own way: a whole call, its beginning, or a piece of its arguments. `whole`: a whole call's place. */
+/**
+ * Reads entries of `tool_calls`, which each server numbers, names and splits in its own way: a whole call, its beginning,
+ * or a piece of its arguments. `whole`: a whole call's place.
+ */
 function createCallReader(say: (delta: Delta) => void): (entry: unknown, whole?: number) => void {
   /** The newest call of each index of the server, or of each id if it has no indexes. */
   const places = new Map<unknown, Begun>();
