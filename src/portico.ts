@@ -95,7 +95,6 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
     const pruneByItself = (): void =>
       void prune().catch((err: unknown) => log.error({ err }, "What is no longer kept could not be deleted."));
     const timers = [setInterval(gateway.sweep, sweepEveryMs), setInterval(pruneByItself, pruneEveryMs)];
-    for (const timer of timers) timer.unref();
     closers.push(() => {
       for (const timer of timers) clearInterval(timer);
     });

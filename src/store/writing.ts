@@ -32,22 +32,23 @@ const probeMs = 1_000;
 /** As large as a turn, for a small write may still fit on a full disk. */
 const probeBytes = 65_536;
 
-/** `lose` is told once: nothing may be written any more. */
+/** `lose` is told once: nothing may be written any more. The thread starts with the first thing to do. */
 export function openWriter(file: string, lose: (message: string) => void): Writer {
-  const thread = startThread(file);
+  let thread: ReturnType<typeof startThread> | undefined;
   const calls = createGrouped(async (group: readonly Call[]) => (await send(group)).map(note));
   let trouble: GatewayError | undefined;
   let isLost = false;
-  let isClosing = false;
+  let isClosed = false;
   let savedAt = Number.NEGATIVE_INFINITY;
   let probe: NodeJS.Timeout | undefined;
 
   async function send(request: Request): Promise<readonly Outcome[]> {
     if (isLost) throw trouble;
+    if (isClosed) throw unavailable("The session store is closed.");
+    thread ??= startThread(file);
     try {
       return await thread.send(request);
     } catch (thrown) {
-      if (isClosing) throw unavailable("The session store is closed.", thrown);
       throw fail(`The thread that writes the session store has ended: ${toFailure(thrown).message}`);
     }
   }
@@ -66,7 +67,7 @@ export function openWriter(file: string, lose: (message: string) => void): Write
 
   function suffer(error: GatewayError): void {
     trouble = error;
-    if (!isClosing) probe ??= setTimeout(tryAgain, probeMs).unref();
+    probe ??= setTimeout(tryAgain, probeMs).unref();
   }
 
   async function tryAgain(): Promise<void> {
@@ -103,11 +104,11 @@ export function openWriter(file: string, lose: (message: string) => void): Write
       if (performance.now() - savedAt > probeMs) await calls.send(["probe", { bytes: 1 }]);
     },
     async close() {
-      isClosing = true;
-      clearTimeout(probe);
       await calls.idle();
+      isClosed = true;
+      clearTimeout(probe);
       // To close it would write what nobody knows the fate of.
-      await (isLost ? thread.kill() : thread.close());
+      await (isLost ? thread?.kill() : thread?.close());
     },
   };
 }
