@@ -11,14 +11,14 @@ import { openSqlite } from "../src/store/sqlite.ts";
 
 const rounds = 2_000;
 const folder = mkdtempSync(join(tmpdir(), "portico-bench-"));
-const store = openSqlite(join(folder, "portico.db"), (why) => process.stderr.write(why));
+const store = await openSqlite(join(folder, "portico.db"), (why) => process.stderr.write(why));
 const newKey = createKeys(Date.now);
 const digest = (text: string): string => hash("sha1", text, "base64url").slice(0, 12);
 const say = (role: "user" | "assistant", content: string): Item => ({ type: "message", role, content });
 
 /** Plays a session, and returns what is asked about a request in it that has only what is new, and one that shows all. */
 async function play(turns: number): Promise<readonly Query[]> {
-  const asked = { owner: "default", session: store.sessionOf("default", `user:${turns}`) };
+  const asked = { owner: "default", session: await store.sessionOf("default", `user:${turns}`) };
   const place = { remembers: true, leads: true, learns: false, isLoose: false };
   const about = { ...asked, ...place, createdAt: 0, model: "any", instructions: undefined, echo: undefined };
   const delta: Query = { ...asked, named: undefined, shown: [], prefilled: undefined, calls: [] };

@@ -61,7 +61,7 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
       process.exitCode = 1;
       void close();
     };
-    const bare = openSqlite(config.storeFile, stop);
+    const bare = await openSqlite(config.storeFile, stop);
     const store = observer.watchStore(bare);
     closers.push(() => bare.close());
 

@@ -100,7 +100,7 @@ async function judge(about: string, look: () => Promise<string>): Promise<Findin
 
 async function judgeStore(file: string): Promise<string> {
   if (!existsSync(file)) return `${file} is made at the first start`;
-  const store = openCold(file);
+  const store = await openCold(file);
   await store.listSessions({ limit: 1 }).finally(() => store.close());
   return file;
 }

@@ -149,7 +149,7 @@ async function withStore<Result>(
 ): Promise<Result> {
   const { config } = await readSettings(options);
   if (!makes && !existsSync(config.storeFile)) throw new CommandError(`There is no store ${config.storeFile} yet.`);
-  const store = openCold(config.storeFile);
+  const store = await openCold(config.storeFile);
   return use(store, config.sessions).finally(() => store.close());
 }
 

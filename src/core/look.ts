@@ -30,8 +30,8 @@ export interface Seen {
   readonly place: Place;
 }
 
-export function readAsking(store: Store, ask: Ask, asker: Asker, hash: Hash): Asking {
-  const session = sessionOf(store, ask, asker);
+export async function readAsking(store: Store, ask: Ask, asker: Asker, hash: Hash): Promise<Asking> {
+  const session = await sessionOf(store, ask, asker);
   return { ask, owner: asker.owner, session, claim: toClaim(ask, asker), history: readHistory(ask.items, hash) };
 }
 
@@ -70,7 +70,7 @@ export function see(
 
 const nothing: Found = { session: undefined, named: undefined, wasAsked: false, match: undefined, makers: new Map() };
 
-function sessionOf(store: Store, ask: Ask, { owner, hint }: Asker): string | undefined {
+function sessionOf(store: Store, ask: Ask, { owner, hint }: Asker): string | Promise<string> | undefined {
   if (ask.previous !== undefined) return undefined;
   return ask.conversation ?? (hint === undefined ? undefined : store.sessionOf(owner, hint));
 }

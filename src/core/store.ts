@@ -95,7 +95,7 @@ export interface StoredTurn extends Step, Pick<Commit, "key" | "model" | "create
 
 export interface Store {
   /** A session's id is known before it exists: a keyed hash, for the raw hint is never kept. */
-  sessionOf(owner: string, hint: string): string;
+  sessionOf(owner: string, hint: string): string | Promise<string>;
   find(query: Query): Promise<Finding>;
   /** Every turn from the root to here. */
   path(node: Node): Promise<readonly Step[]>;

@@ -105,7 +105,7 @@ export function createWay(ports: Ports, lines: Lines): Way {
 
     // 1 what the request shows
     const ask = given.items.some(isReference) ? await resolveReferences(store, owner, given) : given;
-    const asking = readAsking(store, ask, caller, hash);
+    const asking = await readAsking(store, ask, caller, hash);
     const { session, history } = asking;
     const isKept = ask.keep === "yes" || (ask.keep === "in-session" && session !== undefined);
 
@@ -236,7 +236,7 @@ export function createWay(ports: Ports, lines: Lines): Way {
   }
 
   async function show(given: Ask, caller: Caller, key: string): Promise<Turn> {
-    const asking = readAsking(store, await resolveReferences(store, caller.owner, given), caller, hash);
+    const asking = await readAsking(store, await resolveReferences(store, caller.owner, given), caller, hash);
     const items = await see(store, asking, await look(store, asking));
     const { model, settings } = asking.ask;
     return { id: key, model, items, settings, stream: false };

@@ -1,7 +1,7 @@
 /** How the colder half of the store reads and writes: by name, on the writer's thread in the gateway, else directly. */
 import type { Step } from "./deletions.ts";
 import type { Reads } from "./reads.ts";
-import type { ReadText } from "./rows.ts";
+import type { ReadText, ReadTurn } from "./rows.ts";
 import type { Secrets } from "./secrets.ts";
 import type { Writes } from "./writes.ts";
 
@@ -9,16 +9,17 @@ export interface Access {
   readonly read: Caller<Reads>;
   /** In one transaction, with whatever else comes at the same time; durable when it resolves. */
   readonly write: Caller<Writes>;
-  /** What was deleted is not in SQLite's log any more. */
-  emptyLog(): Promise<void>;
+  /** What was deleted is gone from the raw files, and so is its space if `isLarge`. */
+  scrub(isLarge: boolean): Promise<void>;
   readonly secrets: Secrets;
-  readonly readText: ReadText;
+  /** The long texts beside these turns. */
+  loadTexts(rows: readonly Pick<ReadTurn, "session" | "input" | "echo">[]): Promise<ReadText>;
 }
 
 type Caller<Functions extends Record<keyof Functions, (given: never) => unknown>> = <Name extends keyof Functions>(
   name: Name,
   given: Parameters<Functions[Name]>[0],
-) => Promise<ReturnType<Functions[Name]>>;
+) => Promise<Awaited<ReturnType<Functions[Name]>>>;
 
 /** Removes what is left of sessions that are gone: of those just deleted, or those that a process left that was killed. */
 export function removeDoomed({ write }: Access): Promise<number> {

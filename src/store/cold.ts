@@ -1,5 +1,5 @@
 /** Every statement that no turn waits for, in SQL that any database speaks, and how statements are run: by their text, each prepared once. */
-import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 
 const turn = `t.n, t.key, t.session, s.name, s.kind, t.model, t.created, t.input, t.answer, t.told, t.echo`;
 const summary = `s.name, s.kind, s.owner, s.created AS "createdAt", s.used AS "updatedAt",
@@ -60,6 +60,16 @@ export const cold = {
   idlestSessions: `SELECT n, used FROM session WHERE kind <> 'hidden' AND owner = ? ORDER BY used, n LIMIT ?`,
   removeUnusedSession: "DELETE FROM session WHERE n = ? AND used = ?",
 
+  // What is added.
+  addTurn: `INSERT INTO turn
+    (session, n, key, parent, depth, question, digest, remembers, model, created, input, answer, told, echo)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  addCall: `INSERT INTO call (session, id, turn) VALUES (?, ?, ?)
+    ON CONFLICT (session, id) DO UPDATE SET turn = excluded.turn WHERE call.turn < excluded.turn`,
+  addText: "INSERT INTO text (session, digest, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+  addTextUse: "INSERT INTO text_use (session, digest, turn) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+  moveTip: "UPDATE session SET tip = ?, used = CASE WHEN used < ? THEN ? ELSE used END WHERE n = ?",
+
   // Conversations.
   conversation: `SELECT n, name, tip, metadata, created FROM session
     WHERE id = ? AND name = ? AND owner = ? AND kind <> 'hidden'`,
@@ -112,17 +122,19 @@ export function createCache(database: DatabaseSync): Prepare {
 
 /** What a statement gives is known where it is written. */
 export interface Tables {
-  one<Row>(text: string, ...values: readonly SQLInputValue[]): Row | undefined;
-  all<Row>(text: string, ...values: readonly SQLInputValue[]): readonly Row[];
+  one<Row>(text: string, ...values: readonly Value[]): Promise<Row | undefined>;
+  all<Row>(text: string, ...values: readonly Value[]): Promise<readonly Row[]>;
   /** How many rows it changed. */
-  run(text: string, ...values: readonly SQLInputValue[]): number;
+  run(text: string, ...values: readonly Value[]): Promise<number>;
 }
+
+export type Value = string | number | null;
 
 export function createTables(prepare: Prepare): Tables {
   return {
-    one: <Row>(text: string, ...values: readonly SQLInputValue[]) => prepare(text).get(...values) as Row | undefined,
-    all: <Row>(text: string, ...values: readonly SQLInputValue[]) => prepare(text).all(...values) as Row[],
-    run: (text, ...values) => Number(prepare(text).run(...values).changes),
+    one: async <Row>(text: string, ...values: readonly Value[]) => prepare(text).get(...values) as Row | undefined,
+    all: async <Row>(text: string, ...values: readonly Value[]) => prepare(text).all(...values) as Row[],
+    run: async (text, ...values) => Number(prepare(text).run(...values).changes),
   };
 }
 

@@ -10,16 +10,16 @@ import { toPlaces, toRow } from "./rows.ts";
 const stepTurns = 20;
 
 export function createConversations(access: Access, { one }: Tables): Conversations {
-  const { read, write, emptyLog, readText } = access;
+  const { read, write, scrub, loadTexts } = access;
 
-  function find(owner: string, id: string): ConversationRow | undefined {
+  function find(owner: string, id: string): Promise<ConversationRow | undefined> {
     const name = toName(id);
     return one(cold.conversation, toNumber(name), name, owner);
   }
 
   /** What was deleted is gone from the raw files when it is told. */
   async function erased(deleted: boolean): Promise<boolean> {
-    if (deleted) await emptyLog();
+    if (deleted) await scrub(false);
     return deleted;
   }
 
@@ -35,7 +35,7 @@ export function createConversations(access: Access, { one }: Tables): Conversati
       });
     },
     async conversation(owner, id) {
-      const row = find(owner, id);
+      const row = await find(owner, id);
       return row && { id, createdAt: row.created, metadata: JSON.parse(row.metadata) as Metadata };
     },
     describeConversation: (owner, id, metadata, at) => write("describe", { name: toName(id), owner, metadata, at }),
@@ -46,7 +46,7 @@ export function createConversations(access: Access, { one }: Tables): Conversati
       return erased(isThere);
     },
     async conversationItems(owner, id, wanted) {
-      const row = find(owner, id);
+      const row = await find(owner, id);
       if (row === undefined) return undefined;
       const path = row.tip === null ? [] : await read("pathNumbers", { n: row.tip });
       const turns = startAt(wanted.order === "desc" ? path : path.toReversed(), wanted);
@@ -59,7 +59,9 @@ export function createConversations(access: Access, { one }: Tables): Conversati
   async function readPage(turns: readonly number[], { after, limit, order }: ItemsWanted): Promise<Page<Item>> {
     const entries: Item[] = [];
     for (let at = 0; at < turns.length && entries.length <= limit; at += stepTurns) {
-      for (const turn of await read("turns", { turns: turns.slice(at, at + stepTurns) })) {
+      const rows = await read("turns", { turns: turns.slice(at, at + stepTurns) });
+      const readText = await loadTexts(rows);
+      for (const turn of rows) {
         const asked = toPlaces(turn, readText).map((item, index) => ({ place: `i${index}`, item }));
         const said = (JSON.parse(turn.answer) as (Item | null)[]).map((item, index) => ({
           place: `${index}`,

@@ -39,68 +39,73 @@ export type Deletions = ReturnType<typeof createDeletions>;
 
 export function createDeletions({ one, all, run }: Tables) {
   const notes = createNotes({ one, run });
-  const read = (n: number | null): DoomedTurn | undefined => (n === null ? undefined : one(cold.doomedTurn, n));
-  const isFollowed = (n: number): boolean => one(cold.isFollowed, n) !== undefined;
+  const read = async (n: number | null): Promise<DoomedTurn | undefined> =>
+    n === null ? undefined : one(cold.doomedTurn, n);
+  const isFollowed = async (n: number): Promise<boolean> => (await one(cold.isFollowed, n)) !== undefined;
 
   /** Its row and all that hangs on it; what follows it begins a thread. */
-  function removeTurn(row: DoomedTurn): void {
-    run(cold.removeTurn, row.n);
-    run(cold.freeFollowers, row.n);
-    leave(row);
-    run(cold.removeBareHidden, row.session);
+  async function removeTurn(row: DoomedTurn): Promise<void> {
+    await run(cold.removeTurn, row.n);
+    await run(cold.freeFollowers, row.n);
+    await leave(row);
+    await run(cold.removeBareHidden, row.session);
   }
 
   /** Nothing leads to the turn any more but what hangs below it. */
-  function leave({ n, session, parent, input, answer, echo, tip }: DoomedTurn): void {
-    for (const id of callsIn(JSON.parse(answer) as (Item | null)[])) run(cold.removeCall, session, id, n);
-    run(cold.removeRecord, n);
-    dropTexts(session, n, digestsIn(input, echo));
-    if (tip === n) run(cold.setTip, parent, session);
+  async function leave({ n, session, parent, input, answer, echo, tip }: DoomedTurn): Promise<void> {
+    for (const id of callsIn(JSON.parse(answer) as (Item | null)[])) await run(cold.removeCall, session, id, n);
+    await run(cold.removeRecord, n);
+    await dropTexts(session, n, digestsIn(input, echo));
+    if (tip === n) await run(cold.setTip, parent, session);
   }
 
-  function dropTexts(session: number, turn: number, digests: readonly string[]): void {
+  async function dropTexts(session: number, turn: number, digests: readonly string[]): Promise<void> {
     for (const digest of digests) {
-      run(cold.removeTextUse, session, digest, turn);
-      run(cold.removeUnusedText, session, digest);
+      await run(cold.removeTextUse, session, digest, turn);
+      await run(cold.removeUnusedText, session, digest);
     }
   }
 
   /** Empty nodes that hold nothing together any more go with what they held; what is now an end may be old already. */
-  function removeEnd(row: DoomedTurn): void {
+  async function removeEnd(row: DoomedTurn): Promise<void> {
     let end: DoomedTurn | undefined = row;
     while (end?.told === "" || end === row) {
-      removeTurn(end);
-      const above = read(end.parent);
-      end = above === undefined || isFollowed(above.n) ? undefined : above;
+      await removeTurn(end);
+      const above = await read(end.parent);
+      end = above === undefined || (await isFollowed(above.n)) ? undefined : above;
     }
-    if (end !== undefined && notes.read("aged") >= end.n) notes.write("aged", end.n - 1);
+    if (end !== undefined && (await notes.read("aged")) >= end.n) await notes.write("aged", end.n - 1);
   }
 
   /** For a day: no turn runs that long. */
-  function markErased({ name, moment, at }: Erasure): void {
-    run(cold.forgetErased, at - dayMs);
-    run(cold.markErased, toNumber(name), toNumber(moment), at);
+  async function markErased({ name, moment, at }: Erasure): Promise<void> {
+    await run(cold.forgetErased, at - dayMs);
+    await run(cold.markErased, toNumber(name), toNumber(moment), at);
   }
 
   const writes = {
-    forget({ owner, key }: { readonly owner: string; readonly key: string }): boolean {
-      const found = one<{ readonly n: number }>(cold.response, toNumber(key), key, owner);
-      const row = found && read(found.n);
+    async forget({ owner, key }: { readonly owner: string; readonly key: string }): Promise<boolean> {
+      const found = await one<{ readonly n: number }>(cold.response, toNumber(key), key, owner);
+      const row = found && (await read(found.n));
       if (row === undefined) return false;
-      if (!isFollowed(row.n)) removeEnd(row);
+      if (!(await isFollowed(row.n))) await removeEnd(row);
       else {
-        run(cold.emptyTurn, row.n);
-        leave(row);
+        await run(cold.emptyTurn, row.n);
+        await leave(row);
       }
       return true;
     },
 
     /** Where it was a null stands. False: there is none. */
-    deleteItem(given: { readonly name: string; readonly owner: string; readonly item: string }): boolean {
+    async deleteItem(given: {
+      readonly name: string;
+      readonly owner: string;
+      readonly item: string;
+    }): Promise<boolean> {
       const { name, owner, item: id } = given;
-      const session = one<SessionRead>(cold.conversation, toNumber(name), name, owner);
+      const session = await one<SessionRead>(cold.conversation, toNumber(name), name, owner);
       const key = keyOf(id);
-      const row = read(toNumber(key));
+      const row = await read(toNumber(key));
       if (session === undefined || row?.session !== session.n || row.key !== key) return false;
       const input = JSON.parse(row.input) as (Item | null)[];
       const answer = JSON.parse(row.answer) as (Item | null)[];
@@ -109,49 +114,50 @@ export function createDeletions({ one, all, run }: Tables) {
       if (asked < 0 && said < 0) return false;
       const [gone] = asked < 0 ? answer.splice(said, 1, null) : input.splice(asked, 1, null);
       const left = JSON.stringify(input);
-      run(cold.setItems, left, JSON.stringify(answer), row.n);
-      if (gone?.type === "tool-call") run(cold.removeCall, session.n, gone.callId, row.n);
+      await run(cold.setItems, left, JSON.stringify(answer), row.n);
+      if (gone?.type === "tool-call") await run(cold.removeCall, session.n, gone.callId, row.n);
       const kept = digestsIn(left, row.echo);
       const dropped = digestsIn(row.input, null).filter((digest) => !kept.includes(digest));
-      dropTexts(session.n, row.n, dropped);
+      await dropTexts(session.n, row.n, dropped);
       return true;
     },
 
     /** Invisible from now on; its turns are removed little by little. False: there was none. */
-    dropSession({ name, owner, moment, at }: Erasure): boolean {
+    async dropSession({ name, owner, moment, at }: Erasure): Promise<boolean> {
       const id = toNumber(name);
-      const row = one<SessionRead>(cold.sessionNumber, id, name);
+      const row = await one<SessionRead>(cold.sessionNumber, id, name);
       if (owner !== undefined && (row?.owner !== owner || row.kind === "hidden")) return false;
-      markErased({ name, moment, at });
+      await markErased({ name, moment, at });
       if (row === undefined) return false;
-      run(cold.removeSession, id);
-      run(cold.doom, row.n);
+      await run(cold.removeSession, id);
+      await run(cold.doom, row.n);
       return true;
     },
 
     /** Ends streams that resume, and keys with the turns that only their key found. */
-    expire({ keysBefore, logsBefore }: { readonly keysBefore: number; readonly logsBefore: number }): Step {
-      run(cold.expireLogs, logsBefore);
-      run(cold.expireKeys, keysBefore);
-      const unnamed = all<{ readonly n: number }>(cold.expiredUnnamed, stepTurns);
+    async expire(given: { readonly keysBefore: number; readonly logsBefore: number }): Promise<Step> {
+      const { keysBefore, logsBefore } = given;
+      await run(cold.expireLogs, logsBefore);
+      await run(cold.expireKeys, keysBefore);
+      const unnamed = await all<{ readonly n: number }>(cold.expiredUnnamed, stepTurns);
       for (const { n } of unnamed) {
-        const row = read(n);
-        if (row === undefined) run(cold.removeRecord, n);
-        else removeEnd(row);
+        const row = await read(n);
+        if (row === undefined) await run(cold.removeRecord, n);
+        else await removeEnd(row);
       }
       return { turns: 0, isDone: unnamed.length < stepTurns };
     },
 
     /** Removes some turns of sessions that are gone. */
-    removeDoomed(): Step {
-      const doomed = one<{ readonly n: number }>(cold.nextDoomed);
+    async removeDoomed(): Promise<Step> {
+      const doomed = await one<{ readonly n: number }>(cold.nextDoomed);
       if (doomed === undefined) return { turns: 0, isDone: true };
-      const turns = all<{ readonly n: number }>(cold.turnsOfDoomed, doomed.n, stepTurns);
+      const turns = await all<{ readonly n: number }>(cold.turnsOfDoomed, doomed.n, stepTurns);
       for (const { n } of turns) {
-        const row = read(n);
-        if (row !== undefined) removeTurn(row);
+        const row = await read(n);
+        if (row !== undefined) await removeTurn(row);
       }
-      if (turns.length === 0) run(cold.removeDoomed, doomed.n);
+      if (turns.length === 0) await run(cold.removeDoomed, doomed.n);
       return { turns: turns.length, isDone: false };
     },
   };
@@ -161,8 +167,11 @@ export function createDeletions({ one, all, run }: Tables) {
 /** Numbers that the retention goes by. */
 export function createNotes({ one, run }: Pick<Tables, "one" | "run">) {
   return {
-    read: (name: string): number => Number(one<{ readonly value: string }>(cold.note, name)?.value ?? 0),
-    write: (name: string, value: number): void => void run(cold.setNote, name, String(value)),
+    read: async (name: string): Promise<number> =>
+      Number((await one<{ readonly value: string }>(cold.note, name))?.value ?? 0),
+    async write(name: string, value: number): Promise<void> {
+      await run(cold.setNote, name, String(value));
+    },
   };
 }
 

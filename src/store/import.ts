@@ -4,11 +4,11 @@ import { type LineOf, readArchive, refuse } from "./archive.ts";
 import { cold, type Tables, toNumber } from "./cold.ts";
 import { createNotes } from "./deletions.ts";
 import { type NewSession, toRow, toldAt, type TurnRow } from "./rows.ts";
-import { readSecrets } from "./secrets.ts";
+import { readSecrets, type SecretLists } from "./secrets.ts";
 
 interface Hands {
-  addSession(session: NewSession, metadata: string): number;
-  addTurn(row: TurnRow): void;
+  addSession(session: NewSession, metadata: string): Promise<number>;
+  addTurn(row: TurnRow): Promise<void>;
 }
 
 export function createImport({ one, run, all }: Tables, { addSession, addTurn }: Hands) {
@@ -16,56 +16,59 @@ export function createImport({ one, run, all }: Tables, { addSession, addTurn }:
   const findTurn = (key: string) => one<KnownTurn>(cold.turnById, toNumber(key), key);
 
   /** They are tried after the store's own. */
-  function takeKeys({ hintKeys, sealKeys }: LineOf<"portico">): void {
-    for (const [kind, keys] of Object.entries({ hints: hintKeys, seals: sealKeys })) {
-      const known = readSecrets(all, kind);
-      for (const key of keys) if (!known.includes(key)) run(cold.addSecret, `${kind}:${key.slice(0, 16)}`, key);
-    }
+  async function takeKeys({ hintKeys, sealKeys }: LineOf<"portico">): Promise<void> {
+    const known = await readSecrets({ all });
+    for (const [kind, keys] of Object.entries({ hints: hintKeys, seals: sealKeys } satisfies SecretLists))
+      for (const key of keys)
+        if (!known[kind as keyof SecretLists].includes(key))
+          await run(cold.addSecret, `${kind}:${key.slice(0, 16)}`, key);
   }
 
   /** False: it is there already. */
-  function takeSession({ id, owner, kind, metadata, shows, createdAt, usedAt }: LineOf<"session">): boolean {
+  async function takeSession(line: LineOf<"session">): Promise<boolean> {
+    const { id, owner, kind, metadata, shows, createdAt, usedAt } = line;
     const name = toName(id);
-    const known = one<KnownSession>(cold.sessionById, toNumber(name));
+    const known = await one<KnownSession>(cold.sessionById, toNumber(name));
     if (known?.name === name && known.owner === owner) return false;
     if (known !== undefined) throw refuse(`The session ${id} belongs to another owner here.`);
-    run(cold.unmarkErased, toNumber(name));
-    const n = addSession([toNumber(name), name, owner, kind, Date.parse(createdAt)], JSON.stringify(metadata));
-    run(cold.setUse, shows ? 1 : 0, Date.parse(usedAt), n);
+    await run(cold.unmarkErased, toNumber(name));
+    const n = await addSession([toNumber(name), name, owner, kind, Date.parse(createdAt)], JSON.stringify(metadata));
+    await run(cold.setUse, shows ? 1 : 0, Date.parse(usedAt), n);
     return true;
   }
 
   /** False: it is there already. */
-  function takeTurn(line: LineOf<"turn">, session: LineOf<"session"> | undefined): boolean {
+  async function takeTurn(line: LineOf<"turn">, session: LineOf<"session"> | undefined): Promise<boolean> {
     const { id, parent } = line;
     if (session === undefined) throw refuse(`The turn ${id} has no session before it.`);
-    if (findTurn(id) !== undefined) return false;
-    const above = parent === undefined ? undefined : findTurn(parent);
+    if ((await findTurn(id)) !== undefined) return false;
+    const above = parent === undefined ? undefined : await findTurn(parent);
     if (parent !== undefined && above?.name !== toName(session.id))
       throw refuse(`The turn ${id} follows the turn ${parent}, which does not stand before it in its session.`);
-    addTurn(toTurnRow(line, session, above));
+    await addTurn(toTurnRow(line, session, above));
     return true;
   }
 
   return {
-    importLines({ path }: { readonly path: string }): Imported {
+    async importLines({ path }: { readonly path: string }): Promise<Imported> {
       let [sessions, turns, oldest] = [0, 0, Number.MAX_SAFE_INTEGER];
       let session: LineOf<"session"> | undefined;
       const tips: (readonly [session: string, tip: string])[] = [];
       for (const line of readArchive(path)) {
-        if (line.type === "portico") takeKeys(line);
+        if (line.type === "portico") await takeKeys(line);
         else if (line.type === "session") {
           session = line;
-          if (takeSession(line) && line.kind !== "hidden") sessions += 1;
+          if ((await takeSession(line)) && line.kind !== "hidden") sessions += 1;
           if (line.tip !== undefined) tips.push([line.id, line.tip]);
-        } else if (line.type === "turn" && takeTurn(line, session)) {
+        } else if (line.type === "turn" && (await takeTurn(line, session))) {
           turns += 1;
           oldest = Math.min(oldest, toNumber(line.id));
         }
       }
-      for (const [id, tip] of tips) run(cold.giveTip, toNumber(tip), toNumber(toName(id)), toNumber(tip), tip);
+      for (const [id, tip] of tips) await run(cold.giveTip, toNumber(tip), toNumber(toName(id)), toNumber(tip), tip);
       // The retention looks at them as at any others.
-      for (const name of ["aged", "shortened"]) if (notes.read(name) >= oldest) notes.write(name, oldest - 1);
+      for (const name of ["aged", "shortened"])
+        if ((await notes.read(name)) >= oldest) await notes.write(name, oldest - 1);
       return { sessions, turns };
     },
   };

@@ -26,12 +26,13 @@ const stepTurns = 50;
 const stepSessions = 100;
 
 export function createOperator(access: Access): Omit<Operator, "check"> {
-  const { read, write, emptyLog, secrets, readText } = access;
+  const { read, write, scrub, secrets, loadTexts } = access;
 
   /** At most one session an owner, of the archive's or of our own. */
   async function listUnder({ hint, owner }: HintWanted): Promise<readonly SessionSummary[]> {
     const owners = owner === undefined ? await read("owners", undefined) : [owner];
-    const names = owners.flatMap((each) => secrets.sessionsOf(each, hint)).map(toName);
+    const ids = await Promise.all(owners.map((each) => secrets.sessionsOf(each, hint)));
+    const names = ids.flat().map(toName);
     return (await read("summaries", { names })).toSorted((one, other) => other.updatedAt - one.updatedAt);
   }
 
@@ -46,7 +47,9 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
     async *readTurns({ id }) {
       const { turns } = (await read("sessionToExport", { id: toNumber(toName(id)) })) ?? { turns: [] };
       for (let at = 0; at < turns.length; at += stepTurns) {
-        for (const row of await read("turns", { turns: turns.slice(at, at + stepTurns) })) {
+        const rows = await read("turns", { turns: turns.slice(at, at + stepTurns) });
+        const readText = await loadTexts(rows);
+        for (const row of rows) {
           // What was deleted and holds the tree together says nothing.
           if (row.told !== "") yield { ...toTurn(row, readText), parent: row.parent ?? undefined };
         }
@@ -60,9 +63,9 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
     },
     async eraseHint({ hint, owner, owners = [] }, moment, now) {
       const whose = owner === undefined ? new Set([...(await read("owners", undefined)), ...owners]) : [owner];
-      const ids = [...whose].flatMap((each) => secrets.sessionsOf(each, hint));
+      const ids = await Promise.all([...whose].map((each) => secrets.sessionsOf(each, hint)));
       const erased: Erased[] = [];
-      for (const id of ids) {
+      for (const id of ids.flat()) {
         if (!(await write("dropSession", { name: toName(id), moment, at: now }))) continue;
         erased.push({ id, type: "session", turns: await removeDoomed(access) });
       }
@@ -92,15 +95,14 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
 
   /** Gone from the raw files, with its space. */
   async function finish<Told>(erased: Told): Promise<Told> {
-    await repeat(() => write("giveBack", undefined));
-    await emptyLog();
+    await scrub(true);
     return erased;
   }
 }
 
 /** What is no longer kept goes, in transactions so small that no turn waits for them. */
 async function prune(access: Access, rules: PruneRules, now: number): Promise<Pruned> {
-  const { read, write, emptyLog } = access;
+  const { read, write, scrub } = access;
   const { idleBefore, maxTurnsPerThread, maxSessionsPerOwner, recordsBefore: keysBefore = 0 } = rules;
   const inUse = (): readonly number[] => [...(rules.inUse?.() ?? [])].map(({ turn }) => turn);
   let [sessions, turns] = [0, 0];
@@ -121,8 +123,7 @@ async function prune(access: Access, rules: PruneRules, now: number): Promise<Pr
   if (maxTurnsPerThread !== undefined) turns += await repeat(() => write("shorten", { most: maxTurnsPerThread }));
   if (maxSessionsPerOwner !== undefined) await dropAll(await read("surplus", { most: maxSessionsPerOwner }));
   await repeat(() => write("expire", { keysBefore, logsBefore: now - dayMs }));
-  await repeat(() => write("giveBack", undefined));
-  await emptyLog();
+  await scrub(true);
   return { sessions, turns };
 }
 
@@ -133,7 +134,7 @@ async function importLines({ write, secrets }: Access, bytes: AsyncIterable<Uint
     const path = join(folder, "archive");
     await writeFile(path, bytes, { mode: 0o600 });
     const imported = await write("importLines", { path });
-    secrets.renew();
+    await secrets.renew();
     return imported;
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -2,8 +2,8 @@
 import type { Item } from "../core/item.ts";
 import type { Metadata, SessionRecord, SessionSummary } from "../core/store.ts";
 import { archiveVersion as version, type Line, type LineOf } from "./archive.ts";
-import { cold, createTables, type Prepare, toNumber } from "./cold.ts";
-import { createReadText, type Kind, lengthen, type ReadTurn, toEcho } from "./rows.ts";
+import { cold, type Tables, toNumber } from "./cold.ts";
+import { type Kind, lengthen, loadTexts, type ReadTurn, toEcho } from "./rows.ts";
 import { readSecrets } from "./secrets.ts";
 
 export type Reads = ReturnType<typeof createReads>;
@@ -42,11 +42,9 @@ export interface PlacedTurn extends ReadTurn {
   readonly remembers: number;
 }
 
-export function createReads(prepare: Prepare) {
-  const { one, all } = createTables(prepare);
-  const readText = createReadText(prepare);
-
-  function toTurnLine(row: PlacedTurn): LineOf<"turn"> {
+export function createReads({ one, all }: Tables) {
+  async function toTurnLine(row: PlacedTurn): Promise<LineOf<"turn">> {
+    const readText = await loadTexts(one, [row]);
     const readOwn = (digest: string) => readText(row.session, digest);
     const input = JSON.parse(row.input) as (Item | null)[];
     return {
@@ -66,70 +64,77 @@ export function createReads(prepare: Prepare) {
   }
 
   return {
-    owners: (): readonly string[] => all<{ readonly owner: string }>(cold.owners).map(({ owner }) => owner),
+    owners: async (): Promise<readonly string[]> =>
+      (await all<{ readonly owner: string }>(cold.owners)).map(({ owner }) => owner),
 
     /** Undefined: `after` is unknown. */
-    sessions({ owner = null, after, limit }: SummaryPage): readonly SessionSummary[] | undefined {
-      const from = after === undefined ? beforeAll : one<SessionRow>(cold.session, toNumber(after), after);
+    async sessions({ owner = null, after, limit }: SummaryPage): Promise<readonly SessionSummary[] | undefined> {
+      const from = after === undefined ? beforeAll : await one<SessionRow>(cold.session, toNumber(after), after);
       if (from === undefined) return undefined;
-      return all<SummaryRow>(cold.sessionsBehind, owner, from.updatedAt, from.updatedAt, from.n, limit).map(toSummary);
+      const { updatedAt, n } = from;
+      return (await all<SummaryRow>(cold.sessionsBehind, owner, updatedAt, updatedAt, n, limit)).map(toSummary);
     },
 
     /** Of those that exist. */
-    summaries: ({ names }: { readonly names: readonly string[] }): readonly SessionSummary[] =>
-      names.flatMap((name) => all<SummaryRow>(cold.summary, toNumber(name), name).map(toSummary)),
+    summaries: async ({ names }: { readonly names: readonly string[] }): Promise<readonly SessionSummary[]> =>
+      (await each(names, (name) => all<SummaryRow>(cold.summary, toNumber(name), name))).map(toSummary),
 
-    session({ name }: { readonly name: string }): FoundSession | undefined {
-      const row = one<SessionRow>(cold.session, toNumber(name), name);
+    async session({ name }: { readonly name: string }): Promise<FoundSession | undefined> {
+      const row = await one<SessionRow>(cold.session, toNumber(name), name);
       return row && toFound(row);
     },
 
     /** The hidden session of a turn. */
-    sessionAround({ key }: { readonly key: string }): FoundSession | undefined {
+    async sessionAround({ key }: { readonly key: string }): Promise<FoundSession | undefined> {
       const id = toNumber(key);
-      const row = one<SessionRow>(cold.hiddenAround, id, key.padEnd(48, "0"), id, key);
+      const row = await one<SessionRow>(cold.hiddenAround, id, key.padEnd(48, "0"), id, key);
       return row && toFound(row);
     },
 
     /** From the end to the root. */
-    pathNumbers: ({ n }: { readonly n: number }): readonly number[] =>
-      all<{ readonly n: number }>(cold.pathNumbers, n).map((row) => row.n),
+    pathNumbers: async ({ n }: { readonly n: number }): Promise<readonly number[]> =>
+      (await all<{ readonly n: number }>(cold.pathNumbers, n)).map((row) => row.n),
 
-    turns: ({ turns }: { readonly turns: readonly number[] }): readonly PlacedTurn[] =>
-      turns.flatMap((n) => all<PlacedTurn>(cold.placedTurn, n)),
+    turns: ({ turns }: { readonly turns: readonly number[] }): Promise<readonly PlacedTurn[]> =>
+      each(turns, (n) => all<PlacedTurn>(cold.placedTurn, n)),
 
-    idleSessions: ({ before }: { readonly before: number }): readonly UnusedSession[] => all(cold.idleSessions, before),
+    idleSessions: ({ before }: { readonly before: number }): Promise<readonly UnusedSession[]> =>
+      all(cold.idleSessions, before),
 
     /** What owners have too many: those idle longest. */
-    surplus({ most }: { readonly most: number }): readonly UnusedSession[] {
-      const crowded = all<{ readonly owner: string; readonly sessions: number }>(cold.crowdedOwners, most);
-      return crowded.flatMap(({ owner, sessions }) => all<UnusedSession>(cold.idlestSessions, owner, sessions - most));
+    async surplus({ most }: { readonly most: number }): Promise<readonly UnusedSession[]> {
+      const crowded = await all<{ readonly owner: string; readonly sessions: number }>(cold.crowdedOwners, most);
+      return each(crowded, ({ owner, sessions }) => all<UnusedSession>(cold.idlestSessions, owner, sessions - most));
     },
 
-    archiveHead(): string {
-      return toLine({
-        type: "portico",
-        version,
-        hintKeys: readSecrets(all, "hints"),
-        sealKeys: readSecrets(all, "seals"),
-      });
+    async archiveHead(): Promise<string> {
+      const { hints: hintKeys, seals: sealKeys } = await readSecrets({ all });
+      return toLine({ type: "portico", version, hintKeys, sealKeys });
     },
 
-    sessionIds: (): readonly number[] => all<{ readonly id: number }>(cold.sessionIds).map(({ id }) => id),
+    sessionIds: async (): Promise<readonly number[]> =>
+      (await all<{ readonly id: number }>(cold.sessionIds)).map(({ id }) => id),
 
-    sessionToExport({ id }: { readonly id: number }): ExportedSession | undefined {
-      const row = one<SessionRow>(cold.exportedSession, id);
+    async sessionToExport({ id }: { readonly id: number }): Promise<ExportedSession | undefined> {
+      const row = await one<SessionRow>(cold.exportedSession, id);
       if (row === undefined) return undefined;
-      const turns = all<{ readonly n: number }>(cold.turnNumbers, row.n);
+      const turns = await all<{ readonly n: number }>(cold.turnNumbers, row.n);
       return { line: toLine(toSessionLine(row)), turns: turns.map(({ n }) => n) };
     },
 
     /** Undefined: it is gone. */
-    turnLine({ n }: { readonly n: number }): string | undefined {
-      const row = one<PlacedTurn>(cold.placedTurn, n);
-      return row && toLine(toTurnLine(row));
+    async turnLine({ n }: { readonly n: number }): Promise<string | undefined> {
+      const row = await one<PlacedTurn>(cold.placedTurn, n);
+      return row && toLine(await toTurnLine(row));
     },
   };
+}
+
+/** One after the other, for they share a connection. */
+async function each<Given, Row>(list: readonly Given[], read: (given: Given) => Promise<readonly Row[]>) {
+  const rows: Row[] = [];
+  for (const given of list) rows.push(...(await read(given)));
+  return rows;
 }
 
 const beforeAll = { updatedAt: Number.MAX_SAFE_INTEGER, n: 0 };

@@ -6,9 +6,7 @@ import { GatewayError, isErrorCode } from "../core/errors.ts";
 import { inputId, isInstruction, type Item } from "../core/item.ts";
 import type { Node } from "../core/place.ts";
 import type { Answer } from "../core/turn.ts";
-import { cold, type Prepare, toNumber } from "./cold.ts";
-
-type Value = string | number | null;
+import { cold, type Prepare, type Tables, toNumber, type Value } from "./cold.ts";
 
 /** A turn as the writer gets it: plain values in lists, for to copy objects to another thread costs twice as much. */
 export interface TurnRow {
@@ -143,6 +141,21 @@ export type ReadText = (session: number, digest: string) => string | undefined;
 
 export function createReadText(prepare: Prepare): ReadText {
   return (session, digest) => prepare(cold.text).get(session, digest)?.["text"] as string | undefined;
+}
+
+/** The texts that these turns have beside them. */
+export async function loadTexts(
+  one: Tables["one"],
+  rows: readonly Pick<ReadTurn, "session" | "input" | "echo">[],
+): Promise<ReadText> {
+  const texts = new Map<string, string | undefined>();
+  for (const { session, input, echo } of rows) {
+    for (const digest of digestsIn(input, echo)) {
+      const name = `${session} ${digest}`;
+      if (!texts.has(name)) texts.set(name, (await one<{ readonly text: string }>(cold.text, session, digest))?.text);
+    }
+  }
+  return (session, digest) => texts.get(`${session} ${digest}`);
 }
 
 /** Within one session, for as long as it is held. */

@@ -5,9 +5,10 @@ import type { Step } from "../core/pair.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Maker, Node, Session } from "../core/place.ts";
 import type { Conversations, Finding, Operator, Query, Records, Store } from "../core/store.ts";
-import type { Access } from "./access.ts";
-import { createCache, createTables, toNumber } from "./cold.ts";
+import { type Access, repeat } from "./access.ts";
+import { cold, createCache, createTables, toNumber } from "./cold.ts";
 import { createConversations } from "./conversations.ts";
+import type { Step as Done } from "./deletions.ts";
 import { lockFile, openToRead, prepareFile } from "./file.ts";
 import { createGrouped } from "./grouped.ts";
 import { createOperator } from "./operator.ts";
@@ -15,6 +16,7 @@ import {
   createReadOnce,
   createReadText,
   type Kind,
+  loadTexts,
   type NodeRow,
   type ReadTurn,
   toInput,
@@ -24,7 +26,7 @@ import {
   toRow,
   toTurn,
 } from "./rows.ts";
-import { createSecrets, renewalMs } from "./secrets.ts";
+import { createSecrets, readSecrets, renewalMs } from "./secrets.ts";
 import { cannotRead, toFailure } from "./trouble.ts";
 import { openWriter } from "./writing.ts";
 
@@ -34,11 +36,11 @@ export interface SqliteStore extends Store, Records, Conversations, Operator {
 }
 
 /** `onFatal`: the store can never be trusted again, so the gateway must stop, and say why. */
-export function openSqlite(file: string, onFatal: (message: string) => void): SqliteStore {
+export async function openSqlite(file: string, onFatal: (message: string) => void): Promise<SqliteStore> {
   const unlock = lockFile(file);
   try {
     prepareFile(file);
-    return open(file, onFatal, unlock);
+    return await open(file, onFatal, unlock);
   } catch (thrown) {
     unlock();
     throw thrown;
@@ -50,9 +52,9 @@ export interface ColdStore extends Operator {
 }
 
 /** As the command line opens it, whether or not a gateway runs on the same file. Makes it if there is none. */
-export function openCold(file: string): ColdStore {
+export async function openCold(file: string): Promise<ColdStore> {
   prepareFile(file);
-  const { access, writer, close } = openAccess(file, () => {});
+  const { access, writer, close } = await openAccess(file, () => {});
   const operator = createOperator(access);
   return {
     ...operator,
@@ -67,29 +69,34 @@ export function openCold(file: string): ColdStore {
   };
 }
 
-function openAccess(file: string, onFatal: (message: string) => void) {
+async function openAccess(file: string, onFatal: (message: string) => void) {
   const reading = openToRead(file);
   const prepare = createCache(reading);
   const writer = openWriter(file, onFatal);
-  const isThere = (id: string): boolean =>
-    prepare("SELECT 1 FROM session WHERE id = ?").get(toNumber(id.slice("conv_".length))) !== undefined;
+  const tables = createTables(prepare);
+  const isThere = async (id: string): Promise<boolean> =>
+    (await tables.one(cold.sessionById, toNumber(id.slice("conv_".length)))) !== undefined;
   const access: Access = {
-    secrets: createSecrets(createTables(prepare), isThere),
-    readText: createReadText(prepare),
+    secrets: createSecrets(await readSecrets(tables), () => readSecrets(tables), isThere),
+    loadTexts: (rows) => loadTexts(tables.one, rows),
     read: (name, given) => writer.read([name, given]) as never,
     write: (name, given) => writer.write([name, given]) as never,
-    emptyLog: writer.emptyLog,
+    async scrub(isLarge) {
+      if (isLarge) await repeat(() => writer.write(["giveBack", undefined]) as Promise<Done>);
+      await writer.emptyLog();
+    },
   };
   async function close(): Promise<void> {
     await writer.close();
     reading.close();
   }
-  return { reading, prepare, writer, access, close };
+  return { reading, prepare, tables, writer, access, close };
 }
 
-function open(file: string, onFatal: (message: string) => void, unlock: () => void): SqliteStore {
-  const { reading, prepare, writer, access, close } = openAccess(file, onFatal);
-  const { secrets, readText } = access;
+async function open(file: string, onFatal: (message: string) => void, unlock: () => void): Promise<SqliteStore> {
+  const { reading, prepare, tables, writer, access, close } = await openAccess(file, onFatal);
+  const { secrets } = access;
+  const readText = createReadText(prepare);
   const find = createFind(reading);
   const finds = createGrouped(async (queries: readonly Query[]) => {
     reading.exec("BEGIN");
@@ -101,7 +108,7 @@ function open(file: string, onFatal: (message: string) => void, unlock: () => vo
   });
 
   return {
-    ...createConversations(access, createTables(prepare)),
+    ...createConversations(access, tables),
     ...createOperator(access),
     sessionOf: secrets.sessionOf,
     sealKeys: secrets.sealKeys,
@@ -115,7 +122,7 @@ function open(file: string, onFatal: (message: string) => void, unlock: () => vo
       return rows.toReversed().map((row): Step => ({ input: toInput(row, readOnce), answer: toItems(row.answer) }));
     },
     async commit(turn) {
-      const row = toRow(turn, (key) => secrets.sessionOf(turn.owner, `key ${key}`));
+      const row = toRow(turn, (key) => secrets.nameKey(turn.owner, key));
       if (!(await writer.write(["commit", row]))) throw sessionErased();
     },
     async turn(owner, key) {
@@ -127,7 +134,7 @@ function open(file: string, onFatal: (message: string) => void, unlock: () => vo
       await writer.write(["commit", toInterrupted(turn)]);
     },
     async keyed(owner, key, since) {
-      const name = secrets.sessionOf(owner, `key ${key}`);
+      const name = secrets.nameKey(owner, key);
       const row = reads(() => prepare(keyedStatement).get(name, owner, since)) as KeyedRead | undefined;
       return row && { ...toTurn(row, readText), fingerprint: row.fingerprint };
     },

@@ -1,51 +1,61 @@
 /** The thread that writes: what comes together is one transaction, synced once; if it fails, each of it alone. What may take long is read here too. */
 import { parentPort, workerData } from "node:worker_threads";
-import { createCache } from "./cold.ts";
+import { createCache, createTables } from "./cold.ts";
+import { createCommit, nextNumber } from "./commit.ts";
 import { openToWrite } from "./file.ts";
 import { createReads } from "./reads.ts";
 import { isSyncFailure, toFailure } from "./trouble.ts";
 import { createWrites } from "./writes.ts";
 import type { Call, Outcome, Request } from "./writing.ts";
 
-type Functions = Readonly<Record<string, (given: never) => unknown>>;
+type Functions = Readonly<Record<string, (given: never) => Promise<unknown>>>;
 
 const database = openToWrite((workerData as { readonly file: string }).file);
 const prepare = createCache(database);
-const reads = createReads(prepare) as Functions;
-const writes = createWrites(prepare) as Functions;
+const tables = createTables(prepare);
+const reads = createReads(tables) as Functions;
+const writes = { ...createWrites(tables, nextNumber), ...createCommit(prepare) } as Functions;
 const begin = database.prepare("BEGIN IMMEDIATE");
 const commit = database.prepare("COMMIT");
 
+let last = Promise.resolve();
 parentPort?.on("message", (request: Request) => {
+  // In their order, and never two at a time: they share the connection and its transaction.
+  last = last.then(() => serve(request));
+});
+
+async function serve(request: Request): Promise<void> {
   if (request === "close") {
     database.close();
     parentPort?.close();
     return;
   }
+  const outcomes = await answer(request);
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
-  parentPort?.postMessage(answer(request));
-});
+  parentPort?.postMessage(outcomes);
+}
 
-function answer(request: Exclude<Request, "close">): readonly Outcome[] {
-  if (request === "empty-log") return [attempt(() => database.exec("PRAGMA wal_checkpoint(TRUNCATE)"))];
-  if ("read" in request) return [attempt(() => run(reads, request.read))];
+async function answer(request: Exclude<Request, "close">): Promise<readonly Outcome[]> {
+  if (request === "empty-log") return [await attempt(async () => database.exec("PRAGMA wal_checkpoint(TRUNCATE)"))];
+  if ("read" in request) return [await attempt(() => run(reads, request.read))];
   return runTogether(request);
 }
 
-const run = (functions: Functions, [name, given]: Call): unknown => functions[name]?.(given as never);
+const run = async (functions: Functions, [name, given]: Call): Promise<unknown> => functions[name]?.(given as never);
 
-function attempt(action: () => unknown): Outcome {
+async function attempt(action: () => Promise<unknown>): Promise<Outcome> {
   try {
-    return { result: action() };
+    return { result: await action() };
   } catch (thrown) {
     return { failure: toFailure(thrown) };
   }
 }
 
-function runTogether(group: readonly Call[]): readonly Outcome[] {
+async function runTogether(group: readonly Call[]): Promise<readonly Outcome[]> {
   try {
     begin.run();
-    const outcomes = group.map((call) => ({ result: run(writes, call) }));
+    const outcomes: Outcome[] = [];
+    for (const call of group) outcomes.push({ result: await run(writes, call) });
     commit.run();
     return outcomes;
   } catch (thrown) {
@@ -53,6 +63,8 @@ function runTogether(group: readonly Call[]): readonly Outcome[] {
     if (database.isTransaction) database.exec("ROLLBACK");
     // A second sync would claim that all is well.
     if (group.length === 1 || isSyncFailure(failure)) return group.map(() => ({ failure }));
-    return group.flatMap((call) => runTogether([call]));
+    const outcomes: Outcome[] = [];
+    for (const call of group) outcomes.push(...(await runTogether([call])));
+    return outcomes;
   }
 }
