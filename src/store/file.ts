@@ -1,18 +1,13 @@
-/**
- * The file of a store: its tables; only ours, private to its user, and at any time one gateway's alone. Everything stored
- * is in a session; a turn that nobody names a session for has a hidden one. Keys are small and grow with time, so that
- * what is written together stands together: a session's is 52 bits of its name, a turn's the first 52 bits of its public
- * key, which are its moment. Nothing cascades: `deletions.ts` says what goes with what.
- */
+/** The file of a store: its tables; only ours, private to its user, and at any time one gateway's alone. */
 import { randomBytes } from "node:crypto";
 import { accessSync, closeSync, constants, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../core/errors.ts";
+import { layout, writeTables } from "./tables.ts";
 import { primary, primaryOf } from "./trouble.ts";
 
-/** Of the layout below. A newer one is refused untouched. */
-const layout = 1;
+const dialect = { number: "INTEGER", text: "TEXT", end: ") STRICT", keyedEnd: ") STRICT, WITHOUT ROWID" };
 
 /** Marks a file as ours: "Ptco" in ASCII. */
 const applicationId = 0x5074636f;
@@ -114,7 +109,7 @@ function begin(file: string): void {
     database.exec("BEGIN IMMEDIATE");
     // Another process may have made them meanwhile.
     if (database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined) {
-      database.exec(`${schema} PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${layout}`);
+      database.exec(`${writeTables(dialect)} PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${layout}`);
       const add = database.prepare("INSERT INTO secret (name, value) VALUES (?, ?)");
       for (const name of ["hints", "seals"]) add.run(name, randomBytes(32).toString("hex"));
     }
@@ -140,94 +135,3 @@ function refusal(file: string, what: string, remedy: string, cause?: unknown): G
   const message = `The session store ${file} ${what} ${remedy}`;
   return new GatewayError("store_unavailable", message, { cause, isLasting: true });
 }
-
-const schema = `
-CREATE TABLE secret (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-
--- The name is a keyed hash of owner and hint, known before the session is. n is small: indexes of turns begin with it.
-CREATE TABLE session (
-  id INTEGER PRIMARY KEY,
-  n INTEGER NOT NULL,
-  name TEXT NOT NULL,
-  owner TEXT NOT NULL,
-  kind TEXT NOT NULL,
-  shows INTEGER NOT NULL,
-  tip INTEGER,
-  metadata TEXT NOT NULL,
-  created INTEGER NOT NULL,
-  used INTEGER NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX session_n ON session (n);
-CREATE INDEX session_owner ON session (owner, n) WHERE kind <> 'hidden';
-
--- question and digest are what a client shows of it; a turn that was broken off has none, so only its key finds it.
-CREATE TABLE turn (
-  n INTEGER PRIMARY KEY,
-  key TEXT NOT NULL,
-  session INTEGER NOT NULL,
-  parent INTEGER,
-  depth INTEGER NOT NULL,
-  question TEXT,
-  digest TEXT,
-  remembers INTEGER NOT NULL,
-  model TEXT NOT NULL,
-  created INTEGER NOT NULL,
-  input TEXT NOT NULL,
-  answer TEXT NOT NULL,
-  told TEXT NOT NULL,
-  echo TEXT
-) STRICT;
-CREATE INDEX turn_said ON turn (session, question, digest);
-CREATE INDEX turn_parent ON turn (parent) WHERE parent IS NOT NULL;
-
--- Who made a call, by the id that its output names; of a repeated id the latest.
-CREATE TABLE call (
-  session INTEGER NOT NULL,
-  id TEXT NOT NULL,
-  turn INTEGER NOT NULL,
-  PRIMARY KEY (session, id)
-) STRICT, WITHOUT ROWID;
-
--- Long texts that agents send with every turn, their instructions and tools: once a session.
-CREATE TABLE text (
-  session INTEGER NOT NULL,
-  digest TEXT NOT NULL,
-  text TEXT NOT NULL,
-  PRIMARY KEY (session, digest)
-) STRICT, WITHOUT ROWID;
-
--- Which turns have it: with the last of them it goes.
-CREATE TABLE text_use (
-  session INTEGER NOT NULL,
-  digest TEXT NOT NULL,
-  turn INTEGER NOT NULL,
-  PRIMARY KEY (session, digest, turn)
-) STRICT, WITHOUT ROWID;
-
--- Sessions that were deleted, for a day: a turn that had begun before that moment may not bring them back.
-CREATE TABLE erased (
-  id INTEGER PRIMARY KEY,
-  moment INTEGER NOT NULL,
-  at INTEGER NOT NULL
-) STRICT;
-
--- The numbers of sessions that are gone, while turns of theirs are still to be removed.
-CREATE TABLE doomed (n INTEGER PRIMARY KEY) STRICT;
-
--- How far the retention has come, and what a probing write leaves.
-CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-
--- Turns that outlive their caller: how they are told again, and what their key was used for. told says how they were placed.
-CREATE TABLE record (
-  turn INTEGER PRIMARY KEY,
-  session INTEGER NOT NULL,
-  background INTEGER NOT NULL,
-  unnamed INTEGER NOT NULL,
-  told TEXT NOT NULL,
-  items INTEGER NOT NULL,
-  name TEXT,
-  fingerprint TEXT,
-  log TEXT
-) STRICT;
-CREATE INDEX record_name ON record (name) WHERE name IS NOT NULL;
-`;

@@ -1,12 +1,10 @@
-/**
- * The writer's thread as the store sees it. What comes together is one group; a failed write refuses turns before a model
- * is asked, one that succeeds lets them in again.
- */
+/** The writer's thread as the store sees it. What comes together is one group. */
 import { getCompileCacheDir } from "node:module";
 import { dirname, extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { GatewayError } from "../core/errors.ts";
 import { createGrouped } from "./grouped.ts";
+import { createKeeping, type Keeping } from "./keeping.ts";
 import { cannotRead, cannotWrite, type Failure, isLasting, isSyncFailure, toFailure, unavailable } from "./trouble.ts";
 
 /** One of the thread's functions, and what it is given. */
@@ -17,33 +15,23 @@ export type Outcome = { readonly result: unknown } | { readonly failure: Failure
 
 export type Request = readonly Call[] | { readonly read: Call } | "empty-log" | "close";
 
-export interface Writer {
+export interface Writer extends Pick<Keeping, "checkKeeping" | "check"> {
   write(call: Call): Promise<unknown>;
   read(call: Call): Promise<unknown>;
   emptyLog(): Promise<void>;
-  /** Throws why nothing can be kept now. */
-  checkKeeping(): void;
-  /** The same, by a write if none has succeeded lately. */
-  check(): Promise<void>;
   close(): Promise<void>;
 }
-
-const probeMs = 1_000;
-/** As large as a turn, for a small write may still fit on a full disk. */
-const probeBytes = 65_536;
 
 /** `lose` is told once: nothing may be written any more. The thread starts with the first thing to do. */
 export function openWriter(file: string, lose: (message: string) => void): Writer {
   let thread: ReturnType<typeof startThread> | undefined;
   const calls = createGrouped(async (group: readonly Call[]) => (await send(group)).map(note));
-  let trouble: GatewayError | undefined;
-  let isLost = false;
+  const keeping = createKeeping((bytes) => calls.send(["probe", { bytes }]));
+  let lost: GatewayError | undefined;
   let isClosed = false;
-  let savedAt = Number.NEGATIVE_INFINITY;
-  let probe: NodeJS.Timeout | undefined;
 
   async function send(request: Request): Promise<readonly Outcome[]> {
-    if (isLost) throw trouble;
+    if (lost !== undefined) throw lost;
     if (isClosed) throw unavailable("The session store is closed.");
     thread ??= startThread(file);
     try {
@@ -57,34 +45,18 @@ export function openWriter(file: string, lose: (message: string) => void): Write
     if ("failure" in outcome) {
       if (isSyncFailure(outcome.failure)) return fail(`${syncFailed} (${outcome.failure.message})`);
       const error = cannotWrite(outcome.failure);
-      if (isLasting(outcome.failure)) suffer(error);
+      if (isLasting(outcome.failure)) keeping.suffer(error);
       return error;
     }
-    savedAt = performance.now();
-    trouble = undefined;
+    keeping.saved();
     return outcome.result;
   }
 
-  function suffer(error: GatewayError): void {
-    trouble = error;
-    probe ??= setTimeout(tryAgain, probeMs).unref();
-  }
-
-  async function tryAgain(): Promise<void> {
-    probe = undefined;
-    // If it fails, the next one is due already.
-    await calls.send(["probe", { bytes: probeBytes }]).catch(() => {});
-  }
-
   function fail(message: string): GatewayError {
-    trouble = unavailable("The session store cannot save anything any more. The gateway stops; its log has the cause.");
-    if (!isLost) lose(`${message} (${file})`);
-    isLost = true;
-    return trouble;
-  }
-
-  function checkKeeping(): void {
-    if (trouble !== undefined) throw trouble;
+    if (lost === undefined) lose(`${message} (${file})`);
+    lost = unavailable("The session store cannot save anything any more. The gateway stops; its log has the cause.");
+    keeping.suffer(lost);
+    return lost;
   }
 
   return {
@@ -98,17 +70,14 @@ export function openWriter(file: string, lose: (message: string) => void): Write
       const [outcome] = await send("empty-log");
       if (outcome !== undefined && "failure" in outcome) throw note(outcome);
     },
-    checkKeeping,
-    async check() {
-      checkKeeping();
-      if (performance.now() - savedAt > probeMs) await calls.send(["probe", { bytes: 1 }]);
-    },
+    checkKeeping: keeping.checkKeeping,
+    check: keeping.check,
     async close() {
       await calls.idle();
       isClosed = true;
-      clearTimeout(probe);
+      keeping.stop();
       // To close it would write what nobody knows the fate of.
-      await (isLost ? thread?.kill() : thread?.close());
+      await (lost !== undefined ? thread?.kill() : thread?.close());
     },
   };
 }
