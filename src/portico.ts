@@ -46,7 +46,7 @@ const sweepEveryMs = 60_000;
 
 export async function startPortico(first: Config, surroundings: Surroundings = {}): Promise<Portico> {
   const { adapters: given = {}, now: clock } = surroundings;
-  const now = clock === undefined ? Date.now : () => clock().getTime();
+  let now = clock === undefined ? Date.now : () => clock().getTime();
   const closers: (() => Promise<void> | void)[] = [];
   let config = first;
   try {
@@ -61,6 +61,8 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
     };
     const bare = await openStore(config.store, stop);
     const store = observer.watchStore(bare);
+    const { others } = bare;
+    if (clock === undefined && others !== undefined) ({ now } = others);
     closers.push(() => bare.close());
 
     const openRoute = async (settings: Config): Promise<Route> =>
@@ -75,7 +77,7 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
     const route = createChangingRoute(await openRoute(config));
     closers.push(() => route.close());
 
-    const newKey = createKeys(now);
+    const newKey = createKeys(now, others?.slot);
     const gateway = createGateway({
       store,
       adapter: route,

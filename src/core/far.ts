@@ -1,5 +1,5 @@
 /** A turn of another process as if it ran here: its deltas are framed anew, and its end is what was kept of it. */
-import { GatewayError, toGatewayError } from "./errors.ts";
+import { GatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { createFrame } from "./frame.ts";
 import { Live } from "./live.ts";
@@ -21,9 +21,8 @@ export function toLive(far: Far, now: () => number): Live {
 }
 
 async function hear(far: Far, listener: Listener, signal: AbortSignal, recorder: Recorder): Promise<Said> {
-  const stop = (): void =>
-    void far.stop(toGatewayError(signal.reason).code === "cancelled" ? "cancelled" : "interrupted");
-  signal.addEventListener("abort", stop);
+  const cancel = (): void => void far.cancel();
+  signal.addEventListener("abort", cancel);
   const frame = createFrame(far.key);
   const events: Event[] = [{ type: "turn-start" }];
   let hasBegun = false;
@@ -37,7 +36,7 @@ async function hear(far: Far, listener: Listener, signal: AbortSignal, recorder:
       if (hasBegun) tell();
     }
   } finally {
-    signal.removeEventListener("abort", stop);
+    signal.removeEventListener("abort", cancel);
   }
   const stored = await far.stored();
   if (stored === undefined) throw notKept();

@@ -9,7 +9,7 @@ import { Live, type Promised } from "./live.ts";
 import { type Recalled, toRecalled } from "./recalled.ts";
 import { retell } from "./retell.ts";
 import type { Node } from "./place.ts";
-import type { Conversations, Far, Idempotency, Records, StopCode, Store, StoredTurn } from "./store.ts";
+import type { Conversations, Far, Idempotency, Records, Store, StoredTurn } from "./store.ts";
 import type { Answer, Ask } from "./turn.ts";
 import { type Caller, createWay, type Listener, type Ports, type Said } from "./way.ts";
 import { countTurn } from "./window.ts";
@@ -86,7 +86,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
   /** Turns that run in other processes, while somebody here wants to know of them. */
   const far = new Map<string, Live>();
   others?.listen({
-    stop: (key, why) => live.get(key)?.stop(stopped(why)),
+    stop: (key) => live.get(key)?.stop(cancelled()),
     heard: (key) => live.get(key)?.look(),
   });
 
@@ -135,7 +135,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
     async cancel(owner, key) {
       const running = await find(owner, key);
       if (running?.isBackground === true) {
-        running.stop(stopped("cancelled"));
+        running.stop(cancelled());
         await running.ended;
       }
       const stored = await store.turn(owner, key);
@@ -303,9 +303,7 @@ function checkFingerprint(known: string, { fingerprint }: Idempotency): void {
   );
 }
 
-function stopped(why: StopCode): GatewayError {
-  return new GatewayError(why, why === "cancelled" ? "The turn was cancelled." : "The turn was stopped.");
-}
+const cancelled = (): GatewayError => new GatewayError("cancelled", "The turn was cancelled.");
 
 function tooMany(most: number): GatewayError {
   const message = `${most} turns run in the background already (gateway.sessions.max_background_turns). Try again shortly.`;

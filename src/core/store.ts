@@ -104,10 +104,14 @@ export interface Others {
   /** A turn that runs elsewhere. */
   find(owner: string, key: string): Promise<Far | undefined>;
   /** What they want of our turns. */
-  listen(hands: { stop(key: string, why: StopCode): void; heard(key: string): void }): void;
+  listen(hands: Hands): void;
 }
 
-export type StopCode = "cancelled" | "interrupted";
+export interface Hands {
+  /** It is cancelled. */
+  stop(key: string): void;
+  heard(key: string): void;
+}
 
 /** A turn that has its place. */
 export interface Placed {
@@ -134,7 +138,7 @@ export interface Far {
   readonly placed: Placed | undefined;
   /** What was said of it since, from its beginning on; also where it was placed meanwhile. Undefined: it is over. */
   next(): Promise<(News & { readonly placed?: Placed | undefined }) | undefined>;
-  stop(why: StopCode): Promise<void>;
+  cancel(): Promise<void>;
   /** What was kept of it. */
   stored(): Promise<StoredTurn | undefined>;
 }

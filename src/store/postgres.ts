@@ -10,6 +10,7 @@ import { createCommits } from "./postgres/commit.ts";
 import { type Database, openDatabase } from "./postgres/database.ts";
 import { createFind } from "./postgres/find.ts";
 import { nextNumber, prepareTables } from "./postgres/layout.ts";
+import { meet } from "./postgres/meeting.ts";
 import { createReads } from "./reads.ts";
 import {
   type KeyedRow,
@@ -31,8 +32,15 @@ export function openPostgres(address: string): Promise<GatewayStore> {
   return open(address, async ({ database, access, keeping, close }) => {
     const { secrets } = access;
     const { tables } = database;
+    const meeting = await meet(database, {
+      nameKey: secrets.nameKey,
+      async stored(owner, key) {
+        const row = await tables.one<ReadTurn>(cold.ended, toNumber(key), key, owner);
+        return row && toTurn(row, await access.loadTexts([row]));
+      },
+    });
     const find = createFind(database);
-    const finds = createGrouped((queries: readonly Query[]) => find(queries, []));
+    const finds = createGrouped((queries: readonly Query[]) => find(queries, meeting.before(queries)));
     const commits = createGrouped(createCommits(database));
 
     async function commit(row: TurnRow): Promise<void> {
@@ -41,6 +49,7 @@ export function openPostgres(address: string): Promise<GatewayStore> {
     }
 
     return {
+      others: meeting.others,
       ...createConversations(access, tables),
       ...createOperator(access),
       sessionOf: secrets.sessionOf,
@@ -64,6 +73,7 @@ export function openPostgres(address: string): Promise<GatewayStore> {
       },
       async close() {
         await Promise.all([finds.idle(), commits.idle()]);
+        await meeting.leave();
         await close();
       },
     };
