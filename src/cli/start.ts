@@ -1,6 +1,7 @@
 /** `portico start`: runs the gateway until it is told to stop, and reloads its configuration when told to. */
 import { keepTokens } from "../config/token.ts";
 import type { Portico } from "../portico.ts";
+import { nameStore } from "../store/open.ts";
 import { type Command, nameOf, readVersion } from "./command.ts";
 import { explain, openGateway } from "./open.ts";
 import { complain, messageOf, outlastOutput, print } from "./output.ts";
@@ -86,7 +87,7 @@ function describeStart(address: string | undefined, settings: Settings): string 
     ["endpoints", on.join(", ") || "none (see gateway.http.endpoints), so nothing listens"],
     ...describeConsole(address, settings),
     ["adapter", `${config.defaultAdapter}: ${reason}`],
-    ["store", config.storeFile],
+    ["store", nameStore(config.store)],
     ...(config.workers === 1 ? [] : [["workers", describeWorkers(config.workers)]]),
     ...warnings.map(({ path, message }) => ["warning", `${path}: ${message}`]),
     ...(generated === undefined ? [] : [["token", `in ${generated.client.file}`]]),
