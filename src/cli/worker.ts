@@ -25,8 +25,6 @@ export async function work(): Promise<number> {
       case "start":
         opening = openGateway(question.config, () => ask({ type: "measure" }));
         running = await opening;
-        // A gateway that stops by itself, because its store has failed, must be able to end.
-        process.channel?.unref();
         return running.address ?? "";
       case "reload":
         await (await opening)?.reload(question.config);

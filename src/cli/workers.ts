@@ -1,7 +1,9 @@
 /** A gateway of several processes: the parent starts its workers, hands them the configuration, and watches over them. */
+import type { ChildProcess } from "node:child_process";
 import cluster from "node:cluster";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Config } from "../config/config.ts";
+import { isObject } from "../config/problem.ts";
 import { toShare } from "../config/share.ts";
 import { createLog } from "../observe/log.ts";
 import { sumUp } from "../observe/sum.ts";
@@ -77,6 +79,7 @@ export async function openWorkers(first: Config): Promise<Pick<Portico, "address
 
   function start(number: number): Worker {
     const own = cluster.fork();
+    const dropHanded = watchHanding(own.process);
     const { promise: ended, resolve } = Promise.withResolvers<string>();
     const worker: Worker = {
       ask: connect(own, measureAll),
@@ -92,6 +95,7 @@ export async function openWorkers(first: Config): Promise<Pick<Portico, "address
     return worker;
 
     function end(how: string): void {
+      dropHanded();
       workers.delete(number);
       past = sumUp([past, worker.measured].map((text) => ({ worker: undefined, text })));
       resolve(how);
@@ -142,4 +146,16 @@ export async function openWorkers(first: Config): Promise<Pick<Portico, "address
     await log.close();
     if (failed.length > 0) throw new Error(`a worker ended (${failed.join(", ")})`);
   }
+}
+
+/** Node forgets a connection that it hands to a worker which is just dying: nobody would answer it, nor ever close it. */
+function watchHanding(child: ChildProcess): () => void {
+  const { send } = child;
+  let last: unknown;
+  child.send = (...given: readonly unknown[]): boolean => {
+    if (typeof given[1] === "object") last = given[1] ?? last;
+    return Reflect.apply(send, child, given);
+  };
+  // Where the worker took it, it is closed here already.
+  return () => isObject(last) && typeof last["close"] === "function" && Reflect.apply(last["close"], last, []);
 }
