@@ -9,8 +9,9 @@ import { createOperator } from "./operator.ts";
 import { createCommits } from "./postgres/commit.ts";
 import { type Database, openDatabase } from "./postgres/database.ts";
 import { createFind } from "./postgres/find.ts";
-import { nextNumber, prepareTables } from "./postgres/layout.ts";
+import { prepareTables } from "./postgres/layout.ts";
 import { meet } from "./postgres/meeting.ts";
+import { createOwnWrites } from "./postgres/writes.ts";
 import { createReads } from "./reads.ts";
 import {
   type KeyedRow,
@@ -25,7 +26,6 @@ import {
 } from "./rows.ts";
 import { createSecrets, readSecrets } from "./secrets.ts";
 import { type ColdStore, type GatewayStore, sessionErased } from "./store.ts";
-import { createWrites } from "./writes.ts";
 
 /** As a gateway opens it; others may be on it already. */
 export function openPostgres(address: string): Promise<GatewayStore> {
@@ -124,7 +124,7 @@ async function openAccess({ tables, transact }: Database): Promise<Access> {
     secrets: createSecrets(await readSecrets(tables), () => readSecrets(tables), isThere),
     loadTexts: (rows) => loadTexts(tables.one, rows),
     read: (name, given) => call(reads, name, given) as never,
-    write: (name, given) => transact((own) => call(createWrites(own, nextNumber) as Functions, name, given)) as never,
+    write: (name, given) => transact((own) => call(createOwnWrites(own) as Functions, name, given)) as never,
     // It is gone from every column; its space the server's own vacuum takes back.
     scrub: async () => {},
   };

@@ -161,7 +161,7 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
       }
     },
     async announce({ key, owner }, placed) {
-      const session = toNumber(placed.heading.session?.slice("conv_".length) ?? "");
+      const session = toNumber(placed.heading.session?.slice("conv_".length) ?? key);
       await tables.run(announceStatement, toNumber(key), key, owner, process.slot(), session, JSON.stringify(placed));
     },
     publish,
