@@ -53,7 +53,7 @@ export async function startPortico(
   measureAll?: () => Promise<string>,
 ): Promise<Portico> {
   const { adapters: given = {}, now: clock } = surroundings;
-  const now = clock === undefined ? Date.now : () => clock().getTime();
+  let now = clock === undefined ? Date.now : () => clock().getTime();
   const closers: (() => Promise<void> | void)[] = [];
   let config = first;
   try {
@@ -68,6 +68,8 @@ export async function startPortico(
     };
     const bare = await openStore(config.store, stop);
     const store = observer.watchStore(bare);
+    const { others } = bare;
+    if (clock === undefined && others !== undefined) ({ now } = others);
     closers.push(() => bare.close());
 
     const openRoute = async (settings: Config): Promise<Route> =>
@@ -82,7 +84,7 @@ export async function startPortico(
     const route = createChangingRoute(await openRoute(config));
     closers.push(() => route.close());
 
-    const newKey = createKeys(now);
+    const newKey = createKeys(now, others?.slot);
     const gateway = createGateway({
       store,
       adapter: route,

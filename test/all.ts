@@ -7,6 +7,8 @@ import { globSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { makeFolderInMemory } from "./harness/in-memory.ts";
+import { need } from "./harness/needs.ts";
+import { openPostgres, wholeProcess } from "./harness/postgres.ts";
 import { allTold, mark, type Result } from "./harness/reporter.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -22,14 +24,21 @@ const groups = Object.groupBy(files, (file) => {
 const { outer = [], rest = [], ...apart } = groups;
 
 const temporary = process.env["TMPDIR"] ?? makeFolderInMemory();
+if (temporary !== undefined) process.env["TMPDIR"] = temporary;
+const postgres = process.env["PORTICO_POSTGRES"] ?? (await startPostgres());
 const env = {
   ...process.env,
-  ...(temporary !== undefined && { TMPDIR: temporary }),
+  ...(postgres !== undefined && { PORTICO_POSTGRES: postgres }),
   ...(isLong && { PORTICO_LONG: "1" }),
 };
 
 const results: Result[] = [];
 const complaints: string[] = [];
+
+/** One server for all processes, where there is the program. */
+async function startPostgres(): Promise<string | undefined> {
+  return need("postgres").skip === false ? (await openPostgres(wholeProcess)).address : undefined;
+}
 
 /** Runs test files in one process. */
 async function run(tests: readonly string[]): Promise<void> {

@@ -2,12 +2,6 @@
  * The house under test, through its public face alone. Everything that a test knows of a gateway's inside is here: how
  * it is opened, and how a scripted model is put behind it.
  */
-import { randomInt } from "node:crypto";
-import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after } from "node:test";
 import {
   type Adapter,
@@ -19,9 +13,11 @@ import {
   type PorticoSettings,
   type Turn,
 } from "../../src/index.ts";
+import { endAfter, makeFolder, type Scope } from "./scope.ts";
 
 export { ConfigError, openPortico } from "../../src/index.ts";
 export type { Adapter, Delta, Item, PorticoSettings, Problem, Turn } from "../../src/index.ts";
+export { endAfter, findFreePort, makeFolder, type Scope } from "./scope.ts";
 
 /** The endpoints' token, of the owner `default`. */
 export const token = "sk-gateway-0123456789abcdef";
@@ -112,11 +108,6 @@ function textOf(content: Content): string {
     .join("");
 }
 
-/** Whatever has an end to wait for: a test's context, or a whole file. */
-export interface Scope {
-  after(end: () => unknown): void;
-}
-
 /** Settings as a config file has them. */
 type Keys = Readonly<Record<string, unknown>>;
 
@@ -201,34 +192,6 @@ export function toSettings({ gateway = {}, http = {}, limits = {} }: Options) {
     },
   };
   return settings as PorticoSettings;
-}
-
-/** Ends what a test started, and releases it: the runner retains what it is told to do after a test as long as it lives. */
-export function endAfter(scope: Scope, end: () => unknown): void {
-  let ending: typeof end | undefined = end;
-  scope.after(async () => {
-    await ending?.();
-    ending = undefined;
-  });
-}
-
-/** A folder that is removed at the end. */
-export function makeFolder(scope: Scope): string {
-  const folder = mkdtempSync(join(tmpdir(), "portico-"));
-  scope.after(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-/** A free port of the loopback address, outside of the range that the system assigns to connections. */
-export async function findFreePort(): Promise<number> {
-  const port = randomInt(20_000, 32_000);
-  const server = createServer().listen(port, "127.0.0.1");
-  const isFree = await once(server, "listening").then(
-    () => true,
-    () => false,
-  );
-  server.close();
-  return isFree ? port : findFreePort();
 }
 
 /** A promise with its handle, by which a test lets a model go on. */

@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { endAtExit } from "./scope.ts";
 
 /** Only Linux has it. */
 const memory = "/dev/shm";
@@ -12,8 +13,7 @@ const enoughBytes = 1024 ** 3;
 export function makeFolderInMemory(): string | undefined {
   const folder = makeFolder();
   if (folder === undefined) return undefined;
-  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+  endAtExit(() => rmSync(folder, { recursive: true, force: true }));
   // Tests also run programs as another user.
   chmodSync(folder, 0o755);
   const program = join(folder, "program");

@@ -3,12 +3,21 @@
  * must be here, by commas, and turns the skip into a failure.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 
-/** Where each is looked for, first that exists; a bare name is searched on the PATH. */
+/** Debian's folders of PostgreSQL, one a version, the newest first; none is on the PATH. */
+const versions = globSync("/usr/lib/postgresql/*/bin")
+  .toSorted(new Intl.Collator("en", { numeric: true }).compare)
+  .toReversed();
+
+/** Where each is looked for, first that exists; a bare name is searched on the PATH, and an address will do. */
 const places = {
   chromium: [process.env["CHROMIUM"] ?? "", "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"],
+  /** For a server of PostgreSQL that a test has for itself; the other tests need only some server. */
+  initdb: [...versions.map((folder) => `${folder}/initdb`), "initdb"],
   nginx: ["nginx", "/usr/sbin/nginx"],
+  pgbouncer: ["pgbouncer", "/usr/sbin/pgbouncer"],
+  postgres: [process.env["PORTICO_POSTGRES"] ?? "", ...versions.map((folder) => `${folder}/postgres`), "postgres"],
   python3: ["python3"],
   "systemd-analyze": ["systemd-analyze"],
 } as const;
@@ -30,5 +39,6 @@ export function need(program: Program): Need {
 }
 
 function isHere(place: string): boolean {
+  if (place.includes("://")) return true;
   return place.startsWith("/") ? existsSync(place) : spawnSync("sh", ["-c", `command -v ${place}`]).status === 0;
 }

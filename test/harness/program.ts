@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { compiled } from "./compiled.ts";
-import { type Options, type Scope, toSettings } from "./house.ts";
+import { endAfter, type Options, type Scope, toSettings } from "./house.ts";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 export const executable = join(root, "bin/portico.js");
@@ -81,7 +81,7 @@ function watch(context: Scope, child: ReturnType<typeof spawn>, isGroup = false)
     if (!isGroup || child.pid === undefined) child.kill(signal);
     else if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, signal);
   }
-  context.after(() => {
+  endAfter(context, () => {
     kill("SIGKILL");
     return ended;
   });
