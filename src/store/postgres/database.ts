@@ -49,8 +49,9 @@ export function openDatabase(address: string, suffer: (refusal: GatewayError) =>
     types,
     pipeline: true,
   } as pg.PoolConfig);
-  // Whoever uses it next is told.
+  // Whoever uses it, or uses it next, is told.
   pool.on("error", () => {});
+  pool.on("connect", (client) => void client.on("error", () => {}));
 
   const numbered = createNumbering();
 
