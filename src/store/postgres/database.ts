@@ -175,11 +175,22 @@ function createNumbering(): (text: string) => string {
   };
 }
 
-/** It knows no text with a zero in it. */
-function toSend(given: Given): Value | Value[] {
-  if (typeof given === "object" && given !== null) return given.map(toSend) as Value[];
-  return typeof given === "string" && given.includes("\0") ? given.replaceAll("\0", "\uFFFD") : given;
+function toSend(given: Given): Value {
+  if (typeof given === "object" && given !== null) return `{${given.map(toElement).join(",")}}`;
+  return typeof given === "string" ? withoutZero(given) : given;
 }
+
+/** Of a text without any of these, what JSON makes is what the server wants in a list, in a third of the time. */
+const special = /[\0-\u001f\ud800-\udfff]/;
+
+function toElement(value: Value): string {
+  if (typeof value !== "string") return value === null ? "NULL" : String(value);
+  if (!special.test(value)) return JSON.stringify(value);
+  return `"${withoutZero(value).replaceAll(/["\\]/g, "\\$&")}"`;
+}
+
+/** The server knows no text with a zero in it. */
+const withoutZero = (text: string): string => (text.includes("\0") ? text.replaceAll("\0", "\uFFFD") : text);
 
 /** What a statement is given of many rows: a list a column. */
 export const toColumns = (count: number): Value[][] => Array.from({ length: count }, () => []);
