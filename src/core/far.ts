@@ -29,10 +29,12 @@ async function hear(far: Far, listener: Listener, signal: AbortSignal, recorder:
   let told = 0;
   try {
     if (far.placed !== undefined) await place(recorder, far.placed);
-    for (let news = await far.next(); news !== undefined; news = await far.next()) {
-      if (news.placed !== undefined) await place(recorder, news.placed);
-      if (news.heading !== undefined) begin(news.heading);
-      frame.accept(news.deltas ?? [], events);
+    for (let all = await far.next(); all !== undefined; all = await far.next()) {
+      for (const { placed, heading, deltas = [] } of all) {
+        if (placed !== undefined) await place(recorder, placed);
+        if (heading !== undefined) begin(heading);
+        frame.accept(deltas, events);
+      }
       if (hasBegun) tell();
     }
   } finally {

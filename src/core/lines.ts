@@ -13,21 +13,21 @@ export interface Lines {
   /** What whoever is at the front said about itself; undefined: nobody is there. */
   front(session: string): string | undefined;
   /** Whoever looked up the session does not continue it. */
-  pass(session: string): void;
+  skip(session: string): void;
   readonly waiting: number;
 }
 
 /** Which process has which lines, where there are several. To find a session that may be continued takes its line if it is free. */
 export interface Claims {
-  has(session: string): boolean;
+  /** Whether this process has it; from now on somebody stands in it. */
+  enter(session: string): boolean;
   /** What the process said that has it. */
   front(session: string): string | undefined;
   /** Resolves when this process has it. Rejects with the signal's reason. */
   wait(session: string, about: string, signal: AbortSignal): Promise<void>;
-  /** More than one stand in it here: from now on it is watched whether others want it. */
-  contend(session: string): void;
-  isWanted(session: string): boolean;
-  /** Whoever wants it gets it. */
+  /** Another process that wants it gets it; whether it stays here. */
+  offer(session: string): Promise<boolean>;
+  /** Nobody here stands in it. */
   release(session: string): void;
 }
 
@@ -51,18 +51,15 @@ export function createLines(claims?: Claims): Lines {
     return {
       hasWaited,
       leave() {
-        if (isLeft) return;
+        if (!isLeft) void serve(session, queue, queue.others.size === 0 ? undefined : claims?.offer(session));
         isLeft = true;
-        const goesAway = queue.others.size > 0 && claims?.isWanted(session) === true;
-        if (goesAway) claims?.release(session);
-        void serve(session, queue, !goesAway);
       },
     };
   }
 
-  /** The next one's turn, as soon as the line is this process's. */
-  async function serve(session: string, queue: Queue, isOurs: boolean): Promise<void> {
-    for (let has = isOurs; ;) {
+  /** The next one's turn, as soon as the line is this process's. `isOurs` absent: it is. */
+  async function serve(session: string, queue: Queue, isOurs: Promise<boolean> | undefined): Promise<void> {
+    for (let has = isOurs === undefined || (await isOurs); ;) {
       const next = queue.others.values().next().value;
       if (next === undefined) {
         queues.delete(session);
@@ -96,8 +93,7 @@ export function createLines(claims?: Claims): Lines {
         );
       }
       queues.set(session, queue);
-      if (known === undefined && (claims === undefined || claims.has(session))) return toLine(session, queue, false);
-      if (known !== undefined) claims?.contend(session);
+      if (known === undefined && (claims === undefined || claims.enter(session))) return toLine(session, queue, false);
       return new Promise((resolve, reject) => {
         const end = (): void => {
           queue.others.delete(place);
@@ -120,11 +116,11 @@ export function createLines(claims?: Claims): Lines {
         waiting += 1;
         queue.others.add(place);
         signal.addEventListener("abort", leave, { once: true });
-        if (known === undefined) void serve(session, queue, false);
+        if (known === undefined) void serve(session, queue, Promise.resolve(false));
       });
     },
     front: (session) => queues.get(session)?.about ?? claims?.front(session),
-    pass(session) {
+    skip(session) {
       if (!queues.has(session)) claims?.release(session);
     },
     get waiting() {

@@ -123,10 +123,11 @@ export interface Placed {
   readonly items: readonly Item[];
 }
 
+/** What becomes of a turn: it has its place, it begins with this heading, something is said. */
 export interface News {
-  /** It has begun, with this heading. */
-  readonly heading?: Heading | undefined;
-  readonly deltas?: readonly Delta[] | undefined;
+  readonly placed?: Placed;
+  readonly heading?: Heading;
+  readonly deltas?: readonly Delta[];
 }
 
 /** A turn that runs in another process. */
@@ -136,8 +137,8 @@ export interface Far {
   readonly fingerprint: string | undefined;
   /** Undefined: it has no place yet. */
   readonly placed: Placed | undefined;
-  /** What was said of it since, from its beginning on; also where it was placed meanwhile. Undefined: it is over. */
-  next(): Promise<(News & { readonly placed?: Placed | undefined }) | undefined>;
+  /** What became of it since, from its beginning on. Undefined: it is over. */
+  next(): Promise<readonly News[] | undefined>;
   cancel(): Promise<void>;
   /** What was kept of it. */
   stored(): Promise<StoredTurn | undefined>;

@@ -102,7 +102,7 @@ export function createWay(ports: Ports, lines: Lines): Way {
     // 2 what the store knows of it; 3 stand in line, only where a tip is continued; who had to wait looks again
     let seen = await look(store, asking);
     const line = seen.place.waits && session !== undefined ? standInLine(seen, session, asking, signal) : undefined;
-    if (asking.mayWait && !seen.place.waits && session !== undefined) lines.pass(session);
+    if (asking.mayWait && !seen.place.waits && session !== undefined) lines.skip(session);
     let isPlaced = false;
     if (line instanceof Promise && recorder !== undefined) {
       await recorder.place(toHeading(seen.place, seen.found, 0), true, ask);
@@ -227,7 +227,8 @@ export function createWay(ports: Ports, lines: Lines): Way {
   }
 
   async function show(given: Ask, caller: Caller, key: string): Promise<Turn> {
-    const asking = await readAsking(store, await resolveReferences(store, caller.owner, given), caller, hash);
+    const asked = await readAsking(store, await resolveReferences(store, caller.owner, given), caller, hash);
+    const asking = { ...asked, mayWait: false };
     const items = await see(store, asking, await look(store, asking));
     const { model, settings } = asking.ask;
     return { id: key, model, items, settings, stream: false };

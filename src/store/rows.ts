@@ -194,7 +194,7 @@ export function toItems(text: string): readonly Item[] {
 }
 
 /** What a caller sent has ids only once somebody asks for it: they are made of the turn's key and the item's number. */
-export function toInput(row: Pick<ReadTurn, "key" | "session" | "input">, read: ReadText): readonly Item[] {
+function toInput(row: Pick<ReadTurn, "key" | "session" | "input">, read: ReadText): readonly Item[] {
   return toPlaces(row, read).filter((item) => item !== null);
 }
 

@@ -7,7 +7,7 @@ import { createGrouped } from "../grouped.ts";
 import { add, type Database, type Rows, type Statement, toColumns } from "./database.ts";
 import type { Process } from "./process.ts";
 
-/** How often whoever waits looks whether the line is its own, and whoever has it whether it is wanted. */
+/** How often whoever waits looks whether the line is its own. */
 const lookMs = 40;
 
 export interface Before {
@@ -20,80 +20,71 @@ interface Waiter {
   resolve(): void;
 }
 
-export function createClaims({ ask }: Database, process: Process) {
+export function createClaims({ ask, tables }: Database, process: Process) {
   /** What this process has, and in which round it took it: what it gives back later than it takes it anew stays. */
   const held = new Map<string, number>();
+  /** The same, of lines in which nobody stands yet. */
+  const taken = new Map<string, number>();
   /** What others have, and what they are about there. */
   const elsewhere = new Map<string, string>();
   const waiters = new Map<string, Waiter>();
-  const contended = new Set<string>();
-  const wanted = new Set<string>();
   let rounds = 0;
   let roundsBefore = 0;
-  let heldBefore: ReadonlyMap<string, number> = new Map();
   let isLooking = false;
 
   const releases = createGrouped(async (given: readonly (readonly [session: string, round: number])[]) => {
     const columns = toColumns(2);
     for (const [session, round] of given) add(columns, numberOf(session), round);
     const slot = process.slot();
-    await ask(
-      [dropStatement, ...columns, slot],
-      [handStatement, ...columns, slot],
-      [unwantStatement, columns[0] ?? [], slot],
-    );
+    await ask([dropStatement, ...columns, slot], [handStatement, ...columns, slot]);
     return given.map(() => undefined);
   });
 
-  /** What takes these lines, as far as they are free, and tells who has them. */
-  function take(sessions: ReadonlyMap<string, string>): readonly Statement[] {
+  /** Takes these lines, as far as they are free, marks the others as wanted if they are, and sees who has them. */
+  function claim(sessions: ReadonlyMap<string, string>, isWaiting: boolean): Before {
+    if (sessions.size === 0) return { statements: [], take() {} };
+    const round = (rounds += 1);
+    const slot = process.slot();
     const columns = toColumns(2);
     for (const [session, about] of sessions) add(columns, numberOf(session), about);
-    const { slot, deadBefore } = process;
-    return [
-      [takeStatement, ...columns, slot(), (rounds += 1), deadBefore()],
-      [lookStatement, columns[0] ?? []],
-    ];
-  }
-
-  function note(session: string, found: Found, round: number): void {
-    const row = found.get(numberOf(session));
-    if (row?.holder === process.slot()) {
-      held.set(session, round);
-      elsewhere.delete(session);
-    } else if (row !== undefined) elsewhere.set(session, row.about);
+    const numbers = columns[0] ?? [];
+    return {
+      statements: [
+        [takeStatement, ...columns, slot, round, process.deadBefore()],
+        ...(isWaiting ? [[wantStatement, numbers, slot] as const] : []),
+        [seeStatement, numbers],
+      ],
+      take(told) {
+        const found = new Map(told[isWaiting ? 2 : 1]?.map(([session, ...holder]) => [session, holder]));
+        for (const session of sessions.keys()) {
+          const [holder, about] = found.get(numberOf(session)) ?? [];
+          elsewhere.delete(session);
+          if (holder === slot) taken.set(session, round);
+          else if (holder !== undefined) elsewhere.set(session, String(about));
+        }
+      },
+    };
   }
 
   async function look(): Promise<void> {
     isLooking = true;
-    while (waiters.size > 0 || contended.size > 0) {
-      await lookOnce().catch(() => {});
-      await wait(lookMs);
+    while (waiters.size > 0) {
+      const sessions = new Map(Array.from(waiters, ([session, { about }]) => [session, about]));
+      const { statements, take } = claim(sessions, true);
+      // While the database is away nobody goes on.
+      take(await ask(...statements).catch(() => []));
+      for (const [session, { resolve }] of waiters) if (port.enter(session)) resolve();
+      if (waiters.size > 0) await wait(lookMs);
     }
     isLooking = false;
   }
 
-  async function lookOnce(): Promise<void> {
-    const waiting = new Map(Array.from(waiters, ([session, { about }]) => [session, about]));
-    const watched = [...contended].filter((session) => held.has(session));
-    const taking = take(waiting);
-    const round = rounds;
-    const mark: Statement = [wantStatement, [...waiting.keys()].map(numberOf), process.slot()];
-    const told = await ask(...taking.slice(0, 1), mark, [lookStatement, [...waiting.keys(), ...watched].map(numberOf)]);
-    const found = toFound(told.at(-1));
-    for (const session of waiting.keys()) {
-      note(session, found, round);
-      if (!held.has(session)) continue;
-      const waiter = waiters.get(session);
-      waiters.delete(session);
-      if (waiter === undefined) port.release(session);
-      else waiter.resolve();
-    }
-    for (const session of watched) if (found.get(numberOf(session))?.isWanted) wanted.add(session);
-  }
-
   const port: Claims = {
-    has: (session) => held.has(session),
+    enter(session) {
+      const round = taken.get(session);
+      if (round !== undefined) held.set(session, round);
+      return taken.delete(session);
+    },
     front: (session) => elsewhere.get(session),
     wait: (session, about, signal) =>
       new Promise((resolve, reject) => {
@@ -106,23 +97,25 @@ export function createClaims({ ask }: Database, process: Process) {
         waiters.set(session, {
           about,
           resolve() {
+            waiters.delete(session);
             signal.removeEventListener("abort", leave);
             resolve();
           },
         });
         if (!isLooking) void look();
       }),
-    contend(session) {
-      contended.add(session);
-      if (!isLooking) void look();
+    async offer(session) {
+      const slot = process.slot();
+      const asked = tables.one<{ readonly holder: number }>(offerStatement, numberOf(session), slot);
+      const isOurs = (await asked.catch(() => undefined))?.holder === slot;
+      if (!isOurs) held.delete(session);
+      return isOurs;
     },
-    isWanted: (session) => wanted.has(session),
     release(session) {
-      const round = held.get(session) ?? rounds;
+      const round = held.get(session) ?? taken.get(session) ?? rounds;
       held.delete(session);
-      contended.delete(session);
-      wanted.delete(session);
-      // Whatever is not given back now, the next beat gives back.
+      taken.delete(session);
+      // What is not given back now, the next beat gives back.
       releases.send([session, round]).catch(() => {});
     },
   };
@@ -133,69 +126,45 @@ export function createClaims({ ask }: Database, process: Process) {
     before(queries: readonly Query[]): Before {
       const sessions = new Map<string, string>();
       for (const { session, claim } of queries)
-        if (session !== undefined && claim !== undefined && !held.has(session)) sessions.set(session, claim());
-      if (sessions.size === 0) return { statements: [], take() {} };
-      const statements = take(sessions);
-      const round = rounds;
-      return {
-        statements,
-        take(told) {
-          const found = toFound(told[1]);
-          for (const session of sessions.keys()) note(session, found, round);
-        },
-      };
+        if (session !== undefined && claim !== undefined && !held.has(session) && !taken.has(session))
+          sessions.set(session, claim());
+      return claim(sessions, false);
     },
-    /** What got lost with the database is taken again; what nobody here stands in is given back. */
+    /** What nobody here stands in since the last beat is given back. */
     async beat(): Promise<void> {
       elsewhere.clear();
-      const kept = [...held.keys(), ...waiters.keys()].map(numberOf);
-      const again = toColumns(2);
-      for (const [session, round] of held) if (heldBefore.get(session) === round) add(again, numberOf(session), round);
-      const slot = process.slot();
-      const statements: Statement[] = [[sweepStatement, slot, roundsBefore, kept]];
-      if (again[0]?.length) statements.push([againStatement, ...again, slot]);
-      [roundsBefore, heldBefore] = [rounds, new Map(held)];
-      await ask(...statements);
+      for (const [session, round] of taken) if (round <= roundsBefore) taken.delete(session);
+      const kept = [...held.keys(), ...taken.keys(), ...waiters.keys()].map(numberOf);
+      const before = roundsBefore;
+      roundsBefore = rounds;
+      await ask([sweepStatement, process.slot(), before, kept]);
     },
   };
 }
 
-type Found = ReadonlyMap<number, { readonly holder: number; readonly about: string; readonly isWanted: boolean }>;
-
-function toFound(rows: Rows = []): Found {
-  return new Map(
-    rows.map(([session, holder, about, wanted]) => [
-      Number(session),
-      { holder: Number(holder), about: String(about), isWanted: wanted !== null },
-    ]),
-  );
-}
-
 const numberOf = (session: string): number => toNumber(session.slice("conv_".length));
 
-const isAlive = (slot: string, deadBefore: string): string =>
-  `EXISTS (SELECT 1 FROM process p WHERE p.slot = ${slot} AND p.beat >= ${deadBefore})`;
 const takeStatement = `INSERT INTO claim (session, about, holder, round)
   SELECT g.session, g.about, $3::bigint, $4::bigint FROM unnest($1::bigint[], $2::text[]) AS g (session, about) ORDER BY 1
   ON CONFLICT (session) DO UPDATE SET holder = excluded.holder, round = excluded.round, about = excluded.about,
     wanted = nullif(claim.wanted, excluded.holder)
-  WHERE claim.holder = excluded.holder OR NOT ${isAlive("claim.holder", "$5::bigint")}`;
-const lookStatement = "SELECT session, holder, about, wanted FROM claim WHERE session = ANY ($1::bigint[])";
-/** Locked in the same order by all. */
+  WHERE claim.holder = excluded.holder
+    OR NOT EXISTS (SELECT 1 FROM process p WHERE p.slot = claim.holder AND p.beat >= $5::bigint)`;
+const seeStatement = "SELECT session, holder, about FROM claim WHERE session = ANY ($1::bigint[])";
+/** All lock in the same order. */
 const locked = (condition: string): string =>
-  `SELECT c.session FROM claim c WHERE ${condition} ORDER BY c.session FOR UPDATE`;
-const wantStatement = `WITH mine AS (${locked("c.session = ANY ($1::bigint[]) AND c.holder <> $2")})
+  `WITH mine AS (SELECT c.session FROM claim c WHERE ${condition} ORDER BY c.session FOR UPDATE)`;
+const wantStatement = `${locked("c.session = ANY ($1::bigint[]) AND c.holder <> $2")}
   UPDATE claim c SET wanted = $2 FROM mine m WHERE c.session = m.session AND c.holder <> $2
     AND (c.wanted IS NULL OR NOT EXISTS (SELECT 1 FROM process p WHERE p.slot = c.wanted))`;
-const given = `EXISTS (SELECT 1 FROM unnest($1::bigint[], $2::bigint[]) AS g (session, round)
-  WHERE g.session = c.session AND c.round <= g.round)`;
-const mine = `WITH mine AS (${locked(`c.session = ANY ($1::bigint[]) AND c.holder = $3 AND ${given}`)})`;
-const dropStatement = `${mine} DELETE FROM claim c USING mine m
-  WHERE c.session = m.session AND c.holder = $3 AND c.wanted IS NULL`;
-const handStatement = `${mine} UPDATE claim c SET holder = c.wanted, wanted = NULL, round = 0 FROM mine m
-  WHERE c.session = m.session AND c.holder = $3 AND c.wanted IS NOT NULL`;
-const unwantStatement = "UPDATE claim SET wanted = NULL WHERE session = ANY ($1::bigint[]) AND wanted = $2";
-const sweepStatement = `DELETE FROM claim WHERE holder = $1 AND round <= $2 AND session <> ALL ($3::bigint[])`;
-const againStatement = `INSERT INTO claim (session, round, about, holder)
-  SELECT g.session, g.round, '', $3::bigint FROM unnest($1::bigint[], $2::bigint[]) AS g (session, round) ORDER BY 1
-  ON CONFLICT DO NOTHING`;
+const own = locked(`c.session = ANY ($1::bigint[]) AND c.holder = $3
+  AND EXISTS (SELECT 1 FROM unnest($1::bigint[], $2::bigint[]) AS g (session, round)
+    WHERE g.session = c.session AND c.round <= g.round)`);
+const dropStatement = `${own} DELETE FROM claim c USING mine m
+  WHERE c.session = m.session AND c.holder = $3 AND (c.wanted IS NULL OR c.wanted = $3)`;
+const handStatement = `${own} UPDATE claim c SET holder = c.wanted, wanted = NULL, round = 0 FROM mine m
+  WHERE c.session = m.session AND c.holder = $3 AND c.wanted <> $3`;
+const offerStatement = `UPDATE claim SET holder = coalesce(wanted, holder), wanted = NULL,
+    round = CASE WHEN wanted IS NULL THEN round ELSE 0 END
+  WHERE session = ? AND holder = ? RETURNING holder`;
+const sweepStatement = "DELETE FROM claim WHERE holder = $1 AND round <= $2 AND session <> ALL ($3::bigint[])";

@@ -6,7 +6,7 @@ import type { Tables, Value } from "../cold.ts";
 import { unavailable } from "../trouble.ts";
 
 /** What a statement is given; a list is an array of the server's. */
-export type Given = Value | readonly Value[];
+type Given = Value | readonly Value[];
 export type Statement = readonly [text: string, ...values: readonly Given[]];
 
 export type Rows = readonly (readonly Value[])[];

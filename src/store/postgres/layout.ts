@@ -35,7 +35,7 @@ const own = [
     about TEXT NOT NULL, wanted BIGINT)`,
   // Turns that outlive their caller, while they run, and what was said of them.
   `CREATE TABLE running (turn BIGINT PRIMARY KEY, key TEXT NOT NULL, owner TEXT NOT NULL, process BIGINT NOT NULL,
-    session BIGINT, name TEXT, fingerprint TEXT, placed TEXT, heading TEXT,
+    session BIGINT, name TEXT, fingerprint TEXT, placed TEXT,
     stopped BIGINT NOT NULL DEFAULT 0, heard BIGINT NOT NULL DEFAULT 0)`,
   "CREATE UNIQUE INDEX running_name ON running (name) WHERE name IS NOT NULL",
   "CREATE TABLE delta (turn BIGINT NOT NULL, at BIGINT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (turn, at))",

@@ -42,19 +42,15 @@ export async function joinProcesses(database: Database, onBeat: () => Promise<vo
 
   async function join(): Promise<void> {
     const sentAt = Date.now();
-    const found = await transact(async ({ one, all, run }) => {
-      const moment = (await one<{ readonly at: number }>(`SELECT ${nowMs} AS at`))?.at ?? 0;
-      const taken = await all<{ readonly slot: number }>("SELECT slot FROM process WHERE beat > ?", moment - vacancyMs);
-      const free = Array.from({ length: slots }, (_, each) => each).find(
-        (each) => !taken.some(({ slot }) => slot === each),
-      );
-      if (free === undefined) throw new GatewayError("store_unavailable", crowded, { isLasting: true });
-      await run(enterStatement, free, token, moment, moment - vacancyMs);
-      for (const statement of leftovers) await run(statement, moment - vacancyMs, free);
-      return { free, moment };
+    const found = await transact(async ({ one, run }) => {
+      const place = await one<Vacancy>(vacancyStatement, vacancyMs);
+      if (place === undefined) throw new GatewayError("store_unavailable", crowded, { isLasting: true });
+      await run(enterStatement, place.slot, token, place.at, place.at - vacancyMs);
+      for (const statement of leftovers) await run(statement, place.at - vacancyMs, place.slot);
+      return place;
     });
-    slot = found.free;
-    note(sentAt, found.moment);
+    ({ slot } = found);
+    note(sentAt, found.at);
   }
 
   async function beat(): Promise<void> {
@@ -94,6 +90,14 @@ export async function joinProcesses(database: Database, onBeat: () => Promise<vo
 export const withoutSync = "SET LOCAL synchronous_commit = off";
 
 const nowMs = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
+interface Vacancy {
+  readonly slot: number;
+  readonly at: number;
+}
+
+const vacancyStatement = `SELECT each AS slot, ${nowMs} AS at FROM generate_series(0, ${slots - 1}) AS each
+  WHERE NOT EXISTS (SELECT 1 FROM process p WHERE p.slot = each AND p.beat > ${nowMs} - CAST(? AS BIGINT))
+  ORDER BY each LIMIT 1`;
 const enterStatement = `INSERT INTO process (slot, token, beat) VALUES (?, ?, ?)
   ON CONFLICT (slot) DO UPDATE SET token = excluded.token, beat = excluded.beat WHERE process.beat <= ?`;
 const beatStatement = `UPDATE process SET beat = ${nowMs} WHERE slot = $1 AND token = $2 RETURNING beat`;

@@ -1,6 +1,5 @@
 /** Turns that outlive their caller, while they run: in which process, and what was said of them, for whoever follows them elsewhere. */
 import { setTimeout as wait } from "node:timers/promises";
-import type { Delta } from "../../core/event.ts";
 import type { Far, Hands, News, Others, Placed, StoredTurn } from "../../core/store.ts";
 import { toNumber } from "../cold.ts";
 import { add, type Database, type Rows, toColumns } from "./database.ts";
@@ -16,29 +15,25 @@ export interface RunningParts {
   stored(owner: string, key: string): Promise<StoredTurn | undefined>;
 }
 
-/** What of a turn is not written yet. */
+/** What of a turn is not written yet, and how many pieces of it are. */
 interface Unwritten {
-  /** How many pieces of it are written. */
   at: number;
-  news: { deltas: Delta[]; heading?: Placed["heading"] };
+  news: News[];
 }
 
 /** What somebody here waits to hear of a turn of another process. */
 interface Follower {
   at: number;
-  isPlaced: boolean;
-  hasBegun: boolean;
-  wake: ((news: FarNews | undefined) => void) | undefined;
+  wake: ((news: readonly News[] | undefined) => void) | undefined;
 }
 
-type FarNews = NonNullable<Awaited<ReturnType<Far["next"]>>>;
 type Running = Pick<Others, "reserve" | "announce" | "publish" | "withdraw" | "find" | "listen">;
 
 export function createRunning({ database, process, nameKey, stored }: RunningParts) {
   const { tables, ask, askTogether } = database;
   const unwritten = new Map<string, Unwritten>();
   const followed = new Map<number, Follower>();
-  let withdrawn: number[] = [];
+  const withdrawn: number[] = [];
   let hands: Hands | undefined;
   let heardSince = 0;
   let writing: Promise<void> | undefined;
@@ -47,7 +42,7 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
 
   /** Until nothing is left to write; what fails is tried again. */
   async function write(): Promise<void> {
-    while (withdrawn.length > 0 || [...unwritten.values()].some(hasNews)) {
+    while (withdrawn.length > 0 || [...unwritten.values()].some(({ news }) => news.length > 0)) {
       if (withdrawn.length === 0) await wait(stepMs);
       await writeOnce().catch(() => wait(stepMs));
       if (isClosed) return;
@@ -56,28 +51,22 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
   }
 
   async function writeOnce(): Promise<void> {
-    const [deltas, headings] = [toColumns(3), toColumns(2)];
-    const gone = withdrawn;
-    withdrawn = [];
-    const taken = Array.from(unwritten, ([key, turn]) => ({ key: toNumber(key), turn, news: turn.news }));
-    for (const { key, turn, news } of taken) {
-      turn.news = { deltas: [] };
-      if (news.deltas.length > 0) add(deltas, key, turn.at, JSON.stringify(news.deltas));
-      if (news.heading !== undefined) add(headings, key, JSON.stringify(news.heading));
-    }
+    const pieces = toColumns(3);
+    const gone = withdrawn.splice(0);
+    const taken = Array.from(unwritten, ([key, turn]) => ({ key, turn, news: turn.news.splice(0) }));
+    for (const { key, turn, news } of taken)
+      if (news.length > 0) add(pieces, toNumber(key), turn.at, JSON.stringify(news));
     try {
       await askTogether(
         [withoutSync],
-        [addDeltas, ...deltas],
-        [addHeadings, ...headings],
+        [addStatement, ...pieces],
         ["DELETE FROM running WHERE turn = ANY ($1::bigint[])", gone],
         ["DELETE FROM delta WHERE turn = ANY ($1::bigint[])", gone],
       );
-      for (const { turn, news } of taken) if (news.deltas.length > 0) turn.at += 1;
+      for (const { turn, news } of taken) if (news.length > 0) turn.at += 1;
     } catch (thrown) {
       withdrawn.push(...gone);
-      for (const { turn, news } of taken)
-        turn.news = { ...news, ...turn.news, deltas: [...news.deltas, ...turn.news.deltas] };
+      for (const { turn, news } of taken) turn.news.unshift(...news);
       throw thrown;
     }
   }
@@ -95,37 +84,30 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
   }
 
   async function lookOnce(): Promise<void> {
-    const columns = toColumns(4);
+    const columns = toColumns(2);
     const turns = [...followed].filter(([, { wake }]) => wake !== undefined);
-    for (const [turn, { at, isPlaced, hasBegun }] of turns) add(columns, turn, at, isPlaced ? 1 : 0, hasBegun ? 1 : 0);
-    const [standing = [], deltas = []] = await ask(
-      [standingStatement, ...columns, process.deadBefore()],
-      [deltasStatement, columns[0] ?? [], columns[1] ?? []],
+    for (const [turn, { at }] of turns) add(columns, turn, at);
+    const [standing = [], pieces = []] = await ask(
+      [standingStatement, columns[0] ?? [], process.deadBefore()],
+      [piecesStatement, ...columns],
     );
-    const states = new Map(standing.map(([turn, placed, heading]) => [Number(turn), { placed, heading }]));
+    const isRunning = new Set(standing.map(([turn]) => turn));
     for (const [turn, follower] of turns) {
-      const state = states.get(turn);
-      const said = state === undefined ? [] : takeDeltas(follower, turn, deltas);
-      const placed = parse<Placed>(state?.placed);
-      const heading = parse<Placed["heading"]>(state?.heading);
-      if (state !== undefined && placed === undefined && heading === undefined && said.length === 0) continue;
-      follower.isPlaced ||= placed !== undefined;
-      follower.hasBegun ||= heading !== undefined;
+      const news = takePieces(follower, turn, pieces);
+      if (news.length === 0 && isRunning.has(turn)) continue;
       const { wake } = follower;
       follower.wake = undefined;
-      wake?.(state && { placed, heading, deltas: said });
+      wake?.(isRunning.has(turn) ? news : undefined);
     }
   }
 
-  function toFar(row: RunningRow): Far {
-    const { turn, key, owner, fingerprint } = row;
-    const placed = parse<Placed>(row.placed);
-    const follower: Follower = { at: 0, isPlaced: placed !== undefined, hasBegun: false, wake: undefined };
+  function toFar({ turn, key, owner, fingerprint, placed }: RunningRow): Far {
+    const follower: Follower = { at: 0, wake: undefined };
     return {
       key,
       owner,
       fingerprint: fingerprint ?? undefined,
-      placed,
+      placed: placed === null ? undefined : (JSON.parse(placed) as Placed),
       next: () =>
         new Promise((resolve) => {
           if (isClosed) return resolve(undefined);
@@ -141,11 +123,10 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
     };
   }
 
-  function publish(key: string, { heading, deltas = [] }: News): void {
-    const known: Unwritten = unwritten.get(key) ?? { at: 0, news: { deltas: [] } };
+  function publish(key: string, news: News): void {
+    const known: Unwritten = unwritten.get(key) ?? { at: 0, news: [] };
     unwritten.set(key, known);
-    known.news.deltas.push(...deltas);
-    if (heading !== undefined) known.news.heading = heading;
+    known.news.push(news);
     writing ??= write();
   }
 
@@ -163,6 +144,7 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
     async announce({ key, owner }, placed) {
       const session = toNumber(placed.heading.session?.slice("conv_".length) ?? key);
       await tables.run(announceStatement, toNumber(key), key, owner, process.slot(), session, JSON.stringify(placed));
+      publish(key, { placed });
     },
     publish,
     withdraw(key) {
@@ -204,21 +186,16 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
   };
 }
 
-const hasNews = ({ news: { deltas, heading } }: Unwritten): boolean => deltas.length > 0 || heading !== undefined;
-
 /** In their order: one that got lost with the database ends what can be told before the turn's end. */
-function takeDeltas(follower: Follower, turn: number, rows: Rows): Delta[] {
-  const said: Delta[] = [];
-  for (const [of, at, text] of rows) {
-    if (Number(of) !== turn || Number(at) !== follower.at) continue;
-    said.push(...(JSON.parse(String(text)) as Delta[]));
+function takePieces(follower: Follower, turn: number, pieces: Rows): News[] {
+  const news: News[] = [];
+  for (const [of, at, text] of pieces) {
+    if (of !== turn || at !== follower.at) continue;
+    news.push(...(JSON.parse(String(text)) as News[]));
     follower.at += 1;
   }
-  return said;
+  return news;
 }
-
-const parse = <Kind>(text: unknown): Kind | undefined =>
-  typeof text === "string" ? (JSON.parse(text) as Kind) : undefined;
 
 interface RunningRow {
   readonly turn: number;
@@ -232,7 +209,7 @@ const columns = "r.turn, r.key, r.owner, r.fingerprint, r.placed";
 /** Free is the key of a turn that ended here, and of one whose process is dead. */
 const reserveStatement = `INSERT INTO running (turn, key, owner, process, name, fingerprint) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT (name) WHERE name IS NOT NULL DO UPDATE SET turn = excluded.turn, key = excluded.key,
-    process = excluded.process, fingerprint = excluded.fingerprint, placed = NULL, heading = NULL, stopped = 0
+    process = excluded.process, fingerprint = excluded.fingerprint, placed = NULL, stopped = 0
   WHERE running.process = excluded.process
     OR NOT EXISTS (SELECT 1 FROM process p WHERE p.slot = running.process AND p.beat >= ?)
   RETURNING turn`;
@@ -241,12 +218,9 @@ const announceStatement = `INSERT INTO running (turn, key, owner, process, sessi
 const findStatement = `UPDATE running r SET heard = ? WHERE r.turn = ? AND r.key = ? AND r.owner = ? AND r.process <> ?
   AND r.placed IS NOT NULL AND EXISTS (SELECT 1 FROM process p WHERE p.slot = r.process AND p.beat >= ?)
   RETURNING ${columns}`;
-const addDeltas = `INSERT INTO delta (turn, at, text)
+const addStatement = `INSERT INTO delta (turn, at, text)
   SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[]) ON CONFLICT DO NOTHING`;
-const addHeadings = `UPDATE running r SET heading = g.heading
-  FROM unnest($1::bigint[], $2::text[]) AS g (turn, heading) WHERE r.turn = g.turn`;
-const standingStatement = `SELECT r.turn, CASE WHEN g.placed = 0 THEN r.placed END, CASE WHEN g.begun = 0 THEN r.heading END
-  FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS g (turn, at, placed, begun)
-  JOIN running r ON r.turn = g.turn JOIN process p ON p.slot = r.process AND p.beat >= $5::bigint`;
-const deltasStatement = `SELECT d.turn, d.at, d.text FROM unnest($1::bigint[], $2::bigint[]) AS g (turn, at)
+const standingStatement = `SELECT r.turn FROM running r JOIN process p ON p.slot = r.process AND p.beat >= $2::bigint
+  WHERE r.turn = ANY ($1::bigint[])`;
+const piecesStatement = `SELECT d.turn, d.at, d.text FROM unnest($1::bigint[], $2::bigint[]) AS g (turn, at)
   JOIN delta d ON d.turn = g.turn AND d.at >= g.at ORDER BY d.turn, d.at`;
