@@ -1,7 +1,6 @@
 /** The composition root: it makes every part of a gateway from a configuration, and closes them in reverse order. */
 import { hash } from "node:crypto";
-import { mkdirSync, readFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { readFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import type { GivenAdapter } from "./adapters/module.ts";
 import { type Config, findFixed, hasListener } from "./config/config.ts";
@@ -15,7 +14,7 @@ import { openLanes } from "./lanes.ts";
 import { createLog, createObserver, guardLog, type Log, type Observer } from "./observe/index.ts";
 import { createTokenCounter } from "./tokens.ts";
 import { createSeal } from "./seal.ts";
-import { openSqlite } from "./store/sqlite.ts";
+import { openStore } from "./store/open.ts";
 import { remember } from "./wires/again.ts";
 
 /** What an embedding program may pass in. */
@@ -55,13 +54,12 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
     closers.push(() => log.close());
     const observer = await createObserver(log, readVersion());
 
-    mkdirSync(dirname(config.storeFile), { recursive: true, mode: 0o700 });
     const stop = (message: string): void => {
       log.error({}, message);
       process.exitCode = 1;
       void close();
     };
-    const bare = await openSqlite(config.storeFile, stop);
+    const bare = await openStore(config.store, stop);
     const store = observer.watchStore(bare);
     closers.push(() => bare.close());
 

@@ -6,7 +6,7 @@ import { toFileForm } from "../config/keys.ts";
 import { ConfigError } from "../config/problem.ts";
 import type { Lane } from "../core/route/lane.ts";
 import { openLanes } from "../lanes.ts";
-import { openCold } from "../store/sqlite.ts";
+import { fileOf, nameStore, openCold } from "../store/open.ts";
 import type { Command } from "./command.ts";
 import { findGateway, toAddress } from "./gateway.ts";
 import { complain, messageOf, print, toLine } from "./output.ts";
@@ -75,7 +75,7 @@ async function examine(options: Readonly<Record<string, string | undefined>>): P
   const findings: readonly Finding[] = [
     ["ok", "configuration", config.file ?? "no file, so both endpoints are on"],
     ...warnings.map(({ path, message }): Finding => ["warning", path, message]),
-    await judge("store", () => judgeStore(config.storeFile)),
+    await judge("store", () => judgeStore(config.store)),
     await judge("gateway", () => judgeGateway(config)),
     ["ok", "default adapter", `${config.defaultAdapter}: ${reason}`],
     // In parallel: only the slowest one counts.
@@ -98,11 +98,12 @@ async function judge(about: string, look: () => Promise<string>): Promise<Findin
   }
 }
 
-async function judgeStore(file: string): Promise<string> {
-  if (!existsSync(file)) return `${file} is made at the first start`;
-  const store = await openCold(file);
+async function judgeStore(address: string): Promise<string> {
+  const file = fileOf(address);
+  if (file !== undefined && !existsSync(file)) return `${file} is made at the first start`;
+  const store = await openCold(address);
   await store.listSessions({ limit: 1 }).finally(() => store.close());
-  return file;
+  return nameStore(address);
 }
 
 async function judgeGateway(config: Config): Promise<string> {

@@ -4,6 +4,7 @@ import type { IncomingMessage, RequestOptions } from "node:http";
 import { DatabaseSync } from "node:sqlite";
 import { type Config, hasListener, type HttpConfig } from "../config/config.ts";
 import { lockPath } from "../store/file.ts";
+import { fileOf } from "../store/open.ts";
 import { primary, primaryOf } from "../store/trouble.ts";
 
 export interface Asked extends Pick<RequestOptions, "method" | "headers" | "signal"> {
@@ -44,17 +45,19 @@ export async function probe(address: string, path = ""): Promise<unknown> {
 }
 
 /** Our gateway's address, if it answers there. Whoever merely has its port is sent no token, and no word. */
-export async function findGateway({ http, storeFile }: Config): Promise<string | undefined> {
-  if (!hasListener(http) || !isHeld(storeFile)) return undefined;
+export async function findGateway({ http, store }: Config): Promise<string | undefined> {
+  if (!hasListener(http) || !isHeld(store)) return undefined;
   const address = toAddress(http);
   const health = await probe(address, "/healthz");
   return JSON.stringify(health) === '{"status":"ok"}' ? address : undefined;
 }
 
-/** Whether a gateway has the store, which it locks as long as it lives. */
-function isHeld(storeFile: string): boolean {
+/** Whether a gateway may have the store: it locks a file as long as it lives. */
+function isHeld(store: string): boolean {
+  const file = fileOf(store);
+  if (file === undefined) return true;
   try {
-    const lock = new DatabaseSync(lockPath(storeFile), { readOnly: true, timeout: 0 });
+    const lock = new DatabaseSync(lockPath(file), { readOnly: true, timeout: 0 });
     try {
       lock.prepare("SELECT count(*) FROM sqlite_schema").get();
     } finally {

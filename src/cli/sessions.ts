@@ -8,7 +8,8 @@ import { codeOf } from "../config/problem.ts";
 import type { Content, Item } from "../core/item.ts";
 import type { SessionRecord, SessionSummary, TurnRecord } from "../core/store.ts";
 import { createKeys } from "../ids.ts";
-import { type ColdStore, openCold } from "../store/sqlite.ts";
+import { fileOf, openCold } from "../store/open.ts";
+import type { ColdStore } from "../store/store.ts";
 import { type Arguments, type Command, CommandError, type Group, UsageError } from "./command.ts";
 import { print, toLine, toPlain } from "./output.ts";
 import { configOption, readSettings } from "./settings.ts";
@@ -148,8 +149,9 @@ async function withStore<Result>(
   makes = false,
 ): Promise<Result> {
   const { config } = await readSettings(options);
-  if (!makes && !existsSync(config.storeFile)) throw new CommandError(`There is no store ${config.storeFile} yet.`);
-  const store = await openCold(config.storeFile);
+  const file = fileOf(config.store);
+  if (!makes && file !== undefined && !existsSync(file)) throw new CommandError(`There is no store ${file} yet.`);
+  const store = await openCold(config.store);
   return use(store, config.sessions).finally(() => store.close());
 }
 

@@ -3,6 +3,7 @@ import type { HttpConfig } from "../config/config.ts";
 import { codeOf, ConfigError } from "../config/problem.ts";
 import { keepTokens } from "../config/token.ts";
 import type { Portico } from "../portico.ts";
+import { nameStore } from "../store/open.ts";
 import { type Command, CommandError, nameOf, readVersion } from "./command.ts";
 import { complain, messageOf, outlastOutput, print } from "./output.ts";
 import { configOption, describeProblems, readSettings, type Settings, type SettingsOptions } from "./settings.ts";
@@ -102,7 +103,7 @@ function describeStart(address: string | undefined, settings: Settings): string 
     ["endpoints", on.join(", ") || "none (see gateway.http.endpoints), so nothing listens"],
     ...describeConsole(address, settings),
     ["adapter", `${config.defaultAdapter}: ${reason}`],
-    ["store", config.storeFile],
+    ["store", nameStore(config.store)],
     ...warnings.map(({ path, message }) => ["warning", `${path}: ${message}`]),
     ...(generated === undefined ? [] : [["token", `in ${generated.client.file}`]]),
     // Whoever waits for the start waits for this line.

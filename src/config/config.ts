@@ -18,7 +18,7 @@ export function toConfig({ gateway }: FileShape, folder: string, file: string | 
     file,
     folder,
     dataDir,
-    storeFile: (sessions.store ?? "").slice("sqlite:".length),
+    store: sessions.store ?? "",
     logLevel: log.level,
     http: toHttp(gateway),
     sessions: {
@@ -141,5 +141,5 @@ const fixed: readonly (readonly [key: string, read: (config: Config) => unknown]
   ["gateway.http.port", ({ http }) => http.port],
   ["gateway.http.socket_mode", ({ http }) => http.socketMode],
   ["gateway.http.endpoints", ({ http }) => hasListener(http)],
-  ["gateway.sessions.store", ({ storeFile }) => storeFile],
+  ["gateway.sessions.store", ({ store }) => store],
 ];

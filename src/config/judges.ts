@@ -68,12 +68,12 @@ export const isMoment: Judge = (text) => {
   return isRight ? undefined : 'allowed: a moment that exists, in UTC, like "2030-01-31T00:00:00Z"';
 };
 
-const isSqlite = matching(/^sqlite:(?!:memory:)./, '"sqlite:" and a file');
+const isKnownStore = matching(
+  /^(sqlite:(?!:memory:).|postgres(ql)?:\/\/[^/]*\/[^/?#]+)/,
+  '"sqlite:" and a file, or a database like "postgres://user:password@host:5432/name"',
+);
 
-/** Each store that is not there, with what to do; `sqlite:` and a file is the one that there is. */
-const otherStores: readonly (readonly [RegExp, string])[] = [
-  [/^rediss?:/, 'Redis is no longer a store; start with a new SQLite file: write "sqlite:" and its path'],
-  [/^postgres(ql)?:/, 'PostgreSQL is not a store yet; write "sqlite:" and a file, and run one gateway'],
-];
-
-export const isStore: Judge = (text) => otherStores.find(([form]) => form.test(text))?.[1] ?? isSqlite(text);
+export const isStore: Judge = (text) =>
+  /^rediss?:/.test(text)
+    ? 'Redis is no longer a store; start with a new SQLite file: write "sqlite:" and its path'
+    : isKnownStore(text);

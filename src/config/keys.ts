@@ -84,7 +84,10 @@ const http = section("The front door.", {
 
 const sessions = section("What the gateway remembers.", {
   store: {
-    ...text(isStore, "Where turns are kept: `sqlite:FILE`; absent: `portico.db` in the data folder."),
+    ...text(
+      isStore,
+      "Where turns are kept: `sqlite:FILE`, or `postgres://…` for many processes; absent: `portico.db` in the data folder.",
+    ),
     pathBehind: "sqlite:",
   },
   hints: list(text(isHint, "`user`, or `header:NAME`."), "Where a request names its session; the first counts.", hints),

@@ -20,6 +20,12 @@ export interface FoundText {
   readonly shown?: unknown;
 }
 
+/** Undefined: there is none. */
+function hidePassword(text: string): string | undefined {
+  const hidden = text.replace(/(?<=:\/\/[^/@:]*:)[^/@]*(?=@)/, masked);
+  return hidden === text ? undefined : hidden;
+}
+
 /** Stands for a secret that is in the file itself. */
 export const masked = "***";
 
@@ -81,7 +87,7 @@ export function readWhole(
     const fault = form.judge?.(text) ?? form.judge?.(full);
     if (fault !== undefined) return refuse(form, value, path, fault);
     const references = value.match(/(?<!\$)\$\{[A-Za-z_]\w*\}/g);
-    const shown = form.isSecret ? (references?.join("…") ?? masked) : references && value;
+    const shown = form.isSecret ? (references?.join("…") ?? masked) : (references && value) || hidePassword(text);
     texts.push({ path, form, text: full, ...(shown && { shown }) });
     return full;
   }

@@ -40,6 +40,8 @@ export function createLines(): Lines {
 
   return {
     enter(session, about, most, signal) {
+      // Whoever has left already is told of by no event.
+      signal.throwIfAborted();
       const queue = queues.get(session);
       if (queue === undefined) {
         const made = { about, others: new Map() };

@@ -1,7 +1,7 @@
 /** How the colder half of the store reads and writes: by name, on the writer's thread in the gateway, else directly. */
 import type { Step } from "./deletions.ts";
 import type { Reads } from "./reads.ts";
-import type { ReadText, ReadTurn } from "./rows.ts";
+import type { ReadText, WithTexts } from "./rows.ts";
 import type { Secrets } from "./secrets.ts";
 import type { Writes } from "./writes.ts";
 
@@ -13,7 +13,7 @@ export interface Access {
   scrub(isLarge: boolean): Promise<void>;
   readonly secrets: Secrets;
   /** The long texts beside these turns. */
-  loadTexts(rows: readonly Pick<ReadTurn, "session" | "input" | "echo">[]): Promise<ReadText>;
+  loadTexts(rows: readonly WithTexts[]): Promise<ReadText>;
 }
 
 type Caller<Functions extends Record<keyof Functions, (given: never) => unknown>> = <Name extends keyof Functions>(

@@ -6,10 +6,26 @@ const summary = `s.name, s.kind, s.owner, s.created AS "createdAt", s.used AS "u
   (SELECT count(*) FROM turn t WHERE t.session = s.n AND t.digest IS NOT NULL) AS turns,
   (SELECT t.input FROM turn t WHERE length(t.input) < 100000
     AND t.n = (SELECT min(f.n) FROM turn f WHERE f.session = s.n AND f.digest IS NOT NULL)) AS input`;
+const kept = `${turn}, r.background, r.told AS placed, r.items, r.log`;
+const keptIn = "turn t JOIN session s ON s.n = t.session LEFT JOIN record r ON r.turn = t.n";
 const record = `s.n, s.name, s.kind, s.owner, s.created AS "createdAt", s.used AS "updatedAt", s.metadata, s.shows,
   (SELECT t.key FROM turn t WHERE t.n = s.tip) AS tip`;
 
 export const cold = {
+  // What a turn reads, and what is told again.
+  path: `WITH RECURSIVE up (n) AS (
+      SELECT CAST(? AS BIGINT) UNION ALL SELECT t.parent FROM up JOIN turn t ON t.n = up.n WHERE t.parent IS NOT NULL
+    ) SELECT t.key, t.session, t.depth, t.input, t.answer FROM up JOIN turn t ON t.n = up.n`,
+  turn: `SELECT ${kept} FROM ${keptIn}
+    WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.told <> '' AND coalesce(r.unnamed, 0) = 0`,
+  keyed: `SELECT ${kept}, r.fingerprint FROM ${keptIn}
+    WHERE r.name = ? AND s.owner = ? AND t.created > ? AND t.told <> '' ORDER BY t.n DESC LIMIT 1`,
+
+  // What takes its place alone.
+  keptTurn: "SELECT 1 FROM turn WHERE n = ? AND key = ? AND answer = ? AND told = ?",
+  removeBare: `DELETE FROM session WHERE id = ? AND kind <> 'named'
+    AND NOT EXISTS (SELECT 1 FROM turn WHERE session = session.n)`,
+
   // What is deleted. A turn without told is the empty node that a deleted one left.
   response: `SELECT t.n FROM turn t JOIN session s ON s.n = t.session
     WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.echo IS NOT NULL`,
@@ -77,7 +93,7 @@ export const cold = {
   depth: "SELECT depth FROM turn WHERE n = ?",
   pathNumbers: `WITH RECURSIVE up (n) AS (
       SELECT CAST(? AS BIGINT) UNION ALL SELECT t.parent FROM up JOIN turn t ON t.n = up.n WHERE t.parent IS NOT NULL
-    ) SELECT t.n FROM up JOIN turn t ON t.n = up.n`,
+    ) SELECT t.n FROM up JOIN turn t ON t.n = up.n ORDER BY t.depth DESC`,
   setItems: "UPDATE turn SET input = ?, answer = ? WHERE n = ?",
   text: "SELECT text FROM text WHERE session = ? AND digest = ?",
 
@@ -138,7 +154,7 @@ export function createTables(prepare: Prepare): Tables {
   };
 }
 
-/** The number that stands for a name or a key in the tables: 13 hexadecimal digits are exact as a number. */
+/** The number that stands for a name or a key in the tables: 13 hexadecimal digits are exact as a number. Whatever else a caller names is nothing. */
 export function toNumber(name: string): number {
-  return Number.parseInt(name.slice(0, 13), 16);
+  return Number.parseInt(name.slice(0, 13), 16) || 0;
 }

@@ -109,7 +109,9 @@ function begin(file: string): void {
     database.exec("BEGIN IMMEDIATE");
     // Another process may have made them meanwhile.
     if (database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined) {
-      database.exec(`${writeTables(dialect)} PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${layout}`);
+      database.exec(
+        `${writeTables(dialect)} PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${layout}`,
+      );
       const add = database.prepare("INSERT INTO secret (name, value) VALUES (?, ?)");
       for (const name of ["hints", "seals"]) add.run(name, randomBytes(32).toString("hex"));
     }

@@ -4,6 +4,7 @@ import type { Delta } from "../core/event.ts";
 import type { Commit, Recording, RunningTurn, StoredRecording, StoredTurn } from "../core/store.ts";
 import { GatewayError, isErrorCode } from "../core/errors.ts";
 import { inputId, isInstruction, type Item } from "../core/item.ts";
+import type { Step } from "../core/pair.ts";
 import type { Node } from "../core/place.ts";
 import type { Answer } from "../core/turn.ts";
 import { cold, type Prepare, type Tables, toNumber, type Value } from "./cold.ts";
@@ -30,6 +31,7 @@ export type Kind = "hidden" | "hinted" | "named";
 /** Where a turn's values have what is changed afterwards. */
 export const parentAt = 2;
 export const depthAt = 3;
+export const answerAt = 10;
 export const toldAt = 11;
 
 const noTip = -1;
@@ -143,13 +145,12 @@ export function createReadText(prepare: Prepare): ReadText {
   return (session, digest) => prepare(cold.text).get(session, digest)?.["text"] as string | undefined;
 }
 
+export type WithTexts = Pick<ReadTurn, "session" | "input"> & Partial<Pick<ReadTurn, "echo">>;
+
 /** The texts that these turns have beside them. */
-export async function loadTexts(
-  one: Tables["one"],
-  rows: readonly Pick<ReadTurn, "session" | "input" | "echo">[],
-): Promise<ReadText> {
+export async function loadTexts(one: Tables["one"], rows: readonly WithTexts[]): Promise<ReadText> {
   const texts = new Map<string, string | undefined>();
-  for (const { session, input, echo } of rows) {
+  for (const { session, input, echo = null } of rows) {
     for (const digest of digestsIn(input, echo)) {
       const name = `${session} ${digest}`;
       if (!texts.has(name)) texts.set(name, (await one<{ readonly text: string }>(cold.text, session, digest))?.text);
@@ -195,6 +196,20 @@ export function toItems(text: string): readonly Item[] {
 /** What a caller sent has ids only once somebody asks for it: they are made of the turn's key and the item's number. */
 export function toInput(row: Pick<ReadTurn, "key" | "session" | "input">, read: ReadText): readonly Item[] {
   return toPlaces(row, read).filter((item) => item !== null);
+}
+
+export interface PathRow extends Pick<ReadTurn, "key" | "session" | "input" | "answer"> {
+  readonly depth: number;
+}
+
+/** From the root on. */
+export function toPath(rows: readonly PathRow[], read: ReadText): readonly Step[] {
+  const down = rows.toSorted((one, other) => one.depth - other.depth);
+  return down.map((row) => ({ input: toInput(row, read), answer: toItems(row.answer) }));
+}
+
+export interface KeyedRow extends ReadTurn {
+  readonly fingerprint: string;
 }
 
 export function toPlaces(row: Pick<ReadTurn, "key" | "session" | "input">, read: ReadText): readonly (Item | null)[] {

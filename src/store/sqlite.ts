@@ -1,10 +1,8 @@
 /** The embedded store: one file, which belongs to one gateway. Finds are this thread's, writes a thread's of their own. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setTimeout as wait } from "node:timers/promises";
-import type { Step } from "../core/pair.ts";
-import { GatewayError } from "../core/errors.ts";
 import type { Maker, Node, Session } from "../core/place.ts";
-import type { Conversations, Finding, Operator, Query, Records, Store } from "../core/store.ts";
+import type { Finding, Query } from "../core/store.ts";
 import { type Access, repeat } from "./access.ts";
 import { cold, createCache, createTables, toNumber } from "./cold.ts";
 import { createConversations } from "./conversations.ts";
@@ -15,28 +13,26 @@ import { createOperator } from "./operator.ts";
 import {
   createReadOnce,
   createReadText,
+  type KeyedRow,
   type Kind,
   loadTexts,
   type NodeRow,
+  type PathRow,
   type ReadTurn,
-  toInput,
   toInterrupted,
   toItems,
   toNode,
+  toPath,
   toRow,
   toTurn,
 } from "./rows.ts";
 import { createSecrets, readSecrets, renewalMs } from "./secrets.ts";
 import { cannotRead, toFailure } from "./trouble.ts";
+import { type ColdStore, type GatewayStore, sessionErased } from "./store.ts";
 import { openWriter } from "./writing.ts";
 
-export interface SqliteStore extends Store, Records, Conversations, Operator {
-  /** Of what callers carry for the gateway; the first one seals. The same list until an archive brought others. */
-  sealKeys(): readonly Buffer[];
-}
-
 /** `onFatal`: the store can never be trusted again, so the gateway must stop, and say why. */
-export async function openSqlite(file: string, onFatal: (message: string) => void): Promise<SqliteStore> {
+export async function openSqlite(file: string, onFatal: (message: string) => void): Promise<GatewayStore> {
   const unlock = lockFile(file);
   try {
     prepareFile(file);
@@ -47,12 +43,8 @@ export async function openSqlite(file: string, onFatal: (message: string) => voi
   }
 }
 
-export interface ColdStore extends Operator {
-  close(): Promise<void>;
-}
-
 /** As the command line opens it, whether or not a gateway runs on the same file. Makes it if there is none. */
-export async function openCold(file: string): Promise<ColdStore> {
+export async function openColdSqlite(file: string): Promise<ColdStore> {
   prepareFile(file);
   const { access, writer, close } = await openAccess(file, () => {});
   const operator = createOperator(access);
@@ -93,7 +85,7 @@ async function openAccess(file: string, onFatal: (message: string) => void) {
   return { reading, prepare, tables, writer, access, close };
 }
 
-async function open(file: string, onFatal: (message: string) => void, unlock: () => void): Promise<SqliteStore> {
+async function open(file: string, onFatal: (message: string) => void, unlock: () => void): Promise<GatewayStore> {
   const { reading, prepare, tables, writer, access, close } = await openAccess(file, onFatal);
   const { secrets } = access;
   const readText = createReadText(prepare);
@@ -116,10 +108,9 @@ async function open(file: string, onFatal: (message: string) => void, unlock: ()
     check: writer.check,
     find: finds.send,
     async path({ turn }) {
-      const rows = reads(() => prepare(pathStatement).all(turn)) as unknown as readonly ReadTurn[];
+      const rows = reads(() => prepare(cold.path).all(turn)) as unknown as readonly PathRow[];
       // Of a long thread every turn has the same instructions.
-      const readOnce = createReadOnce(readText);
-      return rows.toReversed().map((row): Step => ({ input: toInput(row, readOnce), answer: toItems(row.answer) }));
+      return toPath(rows, createReadOnce(readText));
     },
     async commit(turn) {
       const row = toRow(turn, (key) => secrets.nameKey(turn.owner, key));
@@ -127,7 +118,7 @@ async function open(file: string, onFatal: (message: string) => void, unlock: ()
     },
     async turn(owner, key) {
       const n = toNumber(key);
-      const row = reads(() => prepare(turnStatement).get(n, key, owner)) as ReadTurn | undefined;
+      const row = reads(() => prepare(cold.turn).get(n, key, owner)) as ReadTurn | undefined;
       return row && toTurn(row, readText);
     },
     async begin(turn) {
@@ -135,7 +126,7 @@ async function open(file: string, onFatal: (message: string) => void, unlock: ()
     },
     async keyed(owner, key, since) {
       const name = secrets.nameKey(owner, key);
-      const row = reads(() => prepare(keyedStatement).get(name, owner, since)) as KeyedRead | undefined;
+      const row = reads(() => prepare(cold.keyed).get(name, owner, since)) as KeyedRow | undefined;
       return row && { ...toTurn(row, readText), fingerprint: row.fingerprint };
     },
     async close() {
@@ -240,28 +231,6 @@ const namedStatement = `SELECT s.name, s.kind, s.shows, s.tip, ${node}, 0
 const matchStatement = `SELECT ${node}, ${followed}
   FROM turn t WHERE t.session = ? AND t.question = ? AND t.digest = ? ORDER BY t.n DESC LIMIT 1`;
 const makerStatement = `SELECT t.answer, ${node}, 0 FROM call c JOIN turn t ON t.n = c.turn WHERE c.session = ? AND c.id = ?`;
-const pathStatement = `WITH RECURSIVE up (n) AS (
-    SELECT ? UNION ALL SELECT t.parent FROM up JOIN turn t ON t.n = up.n WHERE t.parent IS NOT NULL
-  ) SELECT t.key, t.session, t.input, t.answer FROM up JOIN turn t ON t.n = up.n`;
-const turnColumns = `t.n, t.key, t.session, s.name, s.kind, t.model, t.created, t.input, t.answer, t.told, t.echo,
-  r.background, r.told AS placed, r.items, r.log`;
-const turnTables = "turn t JOIN session s ON s.n = t.session LEFT JOIN record r ON r.turn = t.n";
-const turnStatement = `SELECT ${turnColumns} FROM ${turnTables}
-  WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.told <> '' AND coalesce(r.unnamed, 0) = 0`;
-const keyedStatement = `SELECT ${turnColumns}, r.fingerprint FROM ${turnTables}
-  WHERE r.name = ? AND s.owner = ? AND t.created > ? AND t.told <> '' ORDER BY t.n DESC LIMIT 1`;
-
-interface KeyedRead extends ReadTurn {
-  readonly fingerprint: string;
-}
-
-function sessionErased(): GatewayError {
-  return new GatewayError(
-    "not_found",
-    "The conversation was deleted while this was answered, so the answer was not kept.",
-  );
-}
-
 function reads<Result>(run: () => Result): Result {
   const result = attempt(run);
   if (result instanceof Error) throw result;

@@ -1,10 +1,11 @@
 /** The thread that writes: what comes together is one transaction, synced once; if it fails, each of it alone. What may take long is read here too. */
 import { parentPort, workerData } from "node:worker_threads";
 import { createCache, createTables } from "./cold.ts";
-import { createCommit, nextNumber } from "./commit.ts";
+import { createCommit } from "./commit.ts";
 import { openToWrite } from "./file.ts";
 import { createReads } from "./reads.ts";
 import { isSyncFailure, toFailure } from "./trouble.ts";
+import { createUpkeep, nextNumber } from "./upkeep.ts";
 import { createWrites } from "./writes.ts";
 import type { Call, Outcome, Request } from "./writing.ts";
 
@@ -14,7 +15,11 @@ const database = openToWrite((workerData as { readonly file: string }).file);
 const prepare = createCache(database);
 const tables = createTables(prepare);
 const reads = createReads(tables) as Functions;
-const writes = { ...createWrites(tables, nextNumber), ...createCommit(prepare) } as Functions;
+const writes = {
+  ...createWrites(tables, nextNumber),
+  ...createUpkeep(prepare),
+  commit: createCommit(tables, nextNumber),
+} as Functions;
 const begin = database.prepare("BEGIN IMMEDIATE");
 const commit = database.prepare("COMMIT");
 

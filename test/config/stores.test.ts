@@ -8,11 +8,6 @@ import { problemOf, problemsOf, withHttp } from "./problems.ts";
 for (const [what, gateway, remedy] of [
   ["a store in memory", { sessions: { store: "memory:" } }, /sqlite:/],
   ["a store in Redis", { sessions: { store: "redis://me:hush@127.0.0.1:1/0" } }, /no longer .*write "sqlite:"/],
-  [
-    "a store in PostgreSQL",
-    { sessions: { store: "postgres://me:hush@127.0.0.1:1/db" } },
-    /not .* yet; write "sqlite:"/,
-  ],
   ["more than one worker", { workers: 2 }, /not .* yet; write 1, .*sqlite:/],
 ] as const) {
   test(`${what} is refused at the start, with a sentence that says what to do`, async (context) => {

@@ -1,0 +1,28 @@
+/** Opens a store by its address: a file that belongs to one gateway, or a database of many. */
+import type { ColdStore, GatewayStore } from "./store.ts";
+
+/** `onFatal`: the store can never be trusted again, so the gateway must stop, and say why. */
+export async function openStore(address: string, onFatal: (message: string) => void): Promise<GatewayStore> {
+  const file = fileOf(address);
+  // Each brings a driver of its own.
+  if (file !== undefined) return (await import("./sqlite.ts")).openSqlite(file, onFatal);
+  return (await import("./postgres.ts")).openPostgres(address);
+}
+
+/** As the command line opens it, whether or not gateways run on it. */
+export async function openCold(address: string): Promise<ColdStore> {
+  const file = fileOf(address);
+  if (file !== undefined) return (await import("./sqlite.ts")).openColdSqlite(file);
+  return (await import("./postgres.ts")).openColdPostgres(address);
+}
+
+/** Undefined: it is a database's. */
+export function fileOf(address: string): string | undefined {
+  return address.startsWith("sqlite:") ? address.slice("sqlite:".length) : undefined;
+}
+
+/** As it may be shown: without a password. */
+export function nameStore(address: string): string {
+  const file = fileOf(address);
+  return file ?? address.replace(/(?<=^\w+:\/\/)[^@/]*@/, "");
+}

@@ -1,0 +1,126 @@
+/** The store of many processes: a database of PostgreSQL that is ours alone. */
+import type { Query } from "../core/store.ts";
+import type { Access } from "./access.ts";
+import { cold, toNumber } from "./cold.ts";
+import { createConversations } from "./conversations.ts";
+import { createGrouped } from "./grouped.ts";
+import { createKeeping, type Keeping } from "./keeping.ts";
+import { createOperator } from "./operator.ts";
+import { createCommits } from "./postgres/commit.ts";
+import { type Database, openDatabase } from "./postgres/database.ts";
+import { createFind } from "./postgres/find.ts";
+import { nextNumber, prepareTables } from "./postgres/layout.ts";
+import { createReads } from "./reads.ts";
+import {
+  type KeyedRow,
+  loadTexts,
+  type PathRow,
+  type ReadTurn,
+  toInterrupted,
+  toPath,
+  toRow,
+  toTurn,
+  type TurnRow,
+} from "./rows.ts";
+import { createSecrets, readSecrets } from "./secrets.ts";
+import { type ColdStore, type GatewayStore, sessionErased } from "./store.ts";
+import { createWrites } from "./writes.ts";
+
+/** As a gateway opens it; others may be on it already. */
+export function openPostgres(address: string): Promise<GatewayStore> {
+  return open(address, async ({ database, access, keeping, close }) => {
+    const { secrets } = access;
+    const { tables } = database;
+    const find = createFind(database);
+    const finds = createGrouped((queries: readonly Query[]) => find(queries, []));
+    const commits = createGrouped(createCommits(database));
+
+    async function commit(row: TurnRow): Promise<void> {
+      if (!(await commits.send(row))) throw sessionErased();
+      keeping.saved();
+    }
+
+    return {
+      ...createConversations(access, tables),
+      ...createOperator(access),
+      sessionOf: secrets.sessionOf,
+      sealKeys: secrets.sealKeys,
+      checkKeeping: keeping.checkKeeping,
+      check: keeping.check,
+      find: finds.send,
+      async path({ turn }) {
+        const rows = await tables.all<PathRow>(cold.path, turn);
+        return toPath(rows, await access.loadTexts(rows));
+      },
+      commit: (turn) => commit(toRow(turn, (key) => secrets.nameKey(turn.owner, key))),
+      async turn(owner, key) {
+        const row = await tables.one<ReadTurn>(cold.turn, toNumber(key), key, owner);
+        return row && toTurn(row, await access.loadTexts([row]));
+      },
+      begin: (turn) => commit(toInterrupted(turn)),
+      async keyed(owner, key, since) {
+        const row = await tables.one<KeyedRow>(cold.keyed, secrets.nameKey(owner, key), owner, since);
+        return row && { ...toTurn(row, await access.loadTexts([row])), fingerprint: row.fingerprint };
+      },
+      async close() {
+        await Promise.all([finds.idle(), commits.idle()]);
+        await close();
+      },
+    };
+  });
+}
+
+/** As the command line opens it, beside whatever gateways run. */
+export function openColdPostgres(address: string): Promise<ColdStore> {
+  return open(address, async ({ access, keeping, close }) => ({
+    ...createOperator(access),
+    check: keeping.check,
+    close,
+  }));
+}
+
+interface Opened {
+  readonly database: Database;
+  readonly access: Access;
+  readonly keeping: Keeping;
+  close(): Promise<void>;
+}
+
+/** A database that cannot be used is not left open. */
+async function open<Store>(address: string, make: (opened: Opened) => Promise<Store>): Promise<Store> {
+  const keeping = createKeeping(async (bytes) => {
+    await database.tables.run(cold.setNote, "probe", "0".repeat(bytes));
+    keeping.saved();
+  });
+  const database = openDatabase(address, keeping.suffer);
+  async function close(): Promise<void> {
+    keeping.stop();
+    await database.close();
+  }
+  try {
+    await prepareTables(database);
+    return await make({ database, access: await openAccess(database), keeping, close });
+  } catch (thrown) {
+    await close();
+    throw thrown;
+  }
+}
+
+async function openAccess({ tables, transact }: Database): Promise<Access> {
+  const reads = createReads(tables) as Functions;
+  const isThere = async (id: string): Promise<boolean> =>
+    (await tables.one(cold.sessionById, toNumber(id.slice("conv_".length)))) !== undefined;
+  return {
+    secrets: createSecrets(await readSecrets(tables), () => readSecrets(tables), isThere),
+    loadTexts: (rows) => loadTexts(tables.one, rows),
+    read: (name, given) => call(reads, name, given) as never,
+    write: (name, given) => transact((own) => call(createWrites(own, nextNumber) as Functions, name, given)) as never,
+    // It is gone from every column; its space the server's own vacuum takes back.
+    scrub: async () => {},
+  };
+}
+
+type Functions = Readonly<Record<string, (given: never) => Promise<unknown>>>;
+
+const call = async (functions: Functions, name: string, given: unknown): Promise<unknown> =>
+  functions[name]?.(given as never);

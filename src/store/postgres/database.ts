@@ -1,0 +1,188 @@
+/** Connections to PostgreSQL: what is asked of one that breaks is asked again for a while, for a server comes back. */
+import { setTimeout as wait } from "node:timers/promises";
+import pg from "pg";
+import type { GatewayError } from "../../core/errors.ts";
+import type { Tables, Value } from "../cold.ts";
+import { unavailable } from "../trouble.ts";
+
+/** What a statement is given; a list is an array of the server's. */
+export type Given = Value | readonly Value[];
+export type Statement = readonly [text: string, ...values: readonly Given[]];
+
+export type Rows = readonly (readonly Value[])[];
+
+export interface Database {
+  /** All in one round trip, each its own transaction; rows come as lists. */
+  ask(...statements: readonly Statement[]): Promise<readonly Rows[]>;
+  /** All in one round trip and in one transaction, which is not tried again. */
+  askTogether(...statements: readonly Statement[]): Promise<readonly Rows[]>;
+  /** Repeated if others changed meanwhile what it read. */
+  transact<Result>(run: (tables: Tables) => Promise<Result>): Promise<Result>;
+  /** Outside of any transaction. */
+  readonly tables: Tables;
+  close(): Promise<void>;
+}
+
+/** One for what turns look up, one for what they write, the others for what takes longer. */
+const maxConnections = 6;
+const connectMs = 3_000;
+/** How long a statement may take, so that a server that has vanished is not waited for. */
+const patienceMs = 10_000;
+/** How long a server that cannot be reached is asked again. */
+const absenceMs = 8_000;
+const pauseMs = 100;
+
+/** Texts stay as they are; a number of 52 bits is exact. */
+const types = {
+  getTypeParser: (oid: number) => ([20, 21, 23].includes(oid) ? Number : (text: string) => text),
+} as unknown as pg.CustomTypesConfig;
+
+/** `suffer` is told of what lasts: whoever asks fails with it too. */
+export function openDatabase(address: string, suffer: (refusal: GatewayError) => void): Database {
+  const pool = new pg.Pool({
+    connectionString: address,
+    application_name: "portico",
+    max: maxConnections,
+    connectionTimeoutMillis: connectMs,
+    query_timeout: patienceMs,
+    keepAlive: true,
+    types,
+    pipeline: true,
+  } as pg.PoolConfig);
+  // Whoever uses it next is told.
+  pool.on("error", () => {});
+
+  const numbered = createNumbering();
+
+  async function use<Result>(run: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
+    const client = await pool.connect();
+    let failure: unknown;
+    try {
+      return await run(client);
+    } catch (thrown) {
+      failure = thrown;
+      throw thrown;
+    } finally {
+      client.release(isAbsent(failure));
+    }
+  }
+
+  /** Asks again until there is somebody to answer; what fails then is what a caller may read. */
+  async function insist<Result>(ask: () => Promise<Result>, mayRepeat: (thrown: unknown) => boolean): Promise<Result> {
+    const until = performance.now() + absenceMs;
+    for (;;) {
+      try {
+        return await ask();
+      } catch (thrown) {
+        if (!mayRepeat(thrown) || performance.now() > until) throw refuse(thrown);
+        if (isAbsent(thrown)) await wait(pauseMs);
+      }
+    }
+  }
+
+  function refuse(thrown: unknown): unknown {
+    if (isAbsent(thrown)) {
+      const refusal = unavailable(
+        `${cannot} its database cannot be reached. Check it; the gateway then goes on by itself.`,
+        thrown,
+      );
+      suffer(refusal);
+      return refusal;
+    }
+    return thrown instanceof pg.DatabaseError
+      ? unavailable(`${cannot} the log has the cause. Send the request again.`, thrown)
+      : thrown;
+  }
+
+  const askOnce = (text: string, values: readonly Value[]) => pool.query(numbered(text), values.map(toSend));
+
+  return {
+    ask: (...statements) => insist(() => use((client) => send(client, statements)), isAbsent),
+    askTogether: async (...statements) => {
+      const all = await insist(() => use((client) => send(client, [["BEGIN"], ...statements, ["COMMIT"]])), never);
+      return all.slice(1, -1);
+    },
+    transact: (run) =>
+      insist(
+        () =>
+          use(async (client) => {
+            await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
+            try {
+              const result = await run(toTables((text, values) => client.query(numbered(text), values.map(toSend))));
+              await client.query("COMMIT");
+              return result;
+            } catch (thrown) {
+              await client.query("ROLLBACK").catch(() => {});
+              throw thrown;
+            }
+          }),
+        (thrown) => isAbsent(thrown) || isOvertaken(thrown),
+      ),
+    tables: toTables((text, values) => insist(() => askOnce(text, values), isAbsent)),
+    close: () => pool.end(),
+  };
+}
+
+const cannot = "The session store cannot save or find this now:";
+const never = (): boolean => false;
+
+/** Sends all before it waits for the first. */
+async function send(client: pg.PoolClient, statements: readonly Statement[]): Promise<readonly Rows[]> {
+  const asked = statements.map(([text, ...values]) =>
+    client.query({ text, values: values.map(toSend), rowMode: "array" }),
+  );
+  const told = await Promise.allSettled(asked);
+  return told.map((one) => {
+    if (one.status === "rejected") throw one.reason;
+    return one.value.rows as Rows;
+  });
+}
+
+type Query = (
+  text: string,
+  values: readonly Value[],
+) => Promise<{ readonly rows: unknown[]; readonly rowCount: number | null }>;
+
+function toTables(query: Query): Tables {
+  return {
+    one: async <Row>(text: string, ...values: readonly Value[]) =>
+      (await query(text, values)).rows[0] as Row | undefined,
+    all: async <Row>(text: string, ...values: readonly Value[]) => (await query(text, values)).rows as Row[],
+    run: async (text, ...values) => (await query(text, values)).rowCount ?? 0,
+  };
+}
+
+/** The shared statements, as PostgreSQL counts what they are given. */
+function createNumbering(): (text: string) => string {
+  const known = new Map<string, string>();
+  return (text) => {
+    let count = 0;
+    const found = known.get(text) ?? text.replaceAll("?", () => `$${++count}`);
+    known.set(text, found);
+    return found;
+  };
+}
+
+/** It knows no text with a zero in it. */
+function toSend(given: Given): Value | Value[] {
+  if (typeof given === "object" && given !== null) return given.map(toSend) as Value[];
+  return typeof given === "string" && given.includes("\0") ? given.replaceAll("\0", "\uFFFD") : given;
+}
+
+/** What a statement is given of many rows: a list a column. */
+export const toColumns = (count: number): Value[][] => Array.from({ length: count }, () => []);
+
+export function add(columns: readonly Value[][], ...row: readonly Value[]): void {
+  for (const [at, value] of row.entries()) columns[at]?.push(value);
+}
+
+/** The server cannot be reached, has no room, stops, starts, or became one that only reads. */
+function isAbsent(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return false;
+  const code = "code" in thrown ? String(thrown.code) : "";
+  return /^(08|53|57P|25006|E[A-Z]+$)/.test(code) || /[Cc]onnection|timeout/.test(thrown.message);
+}
+
+/** Others changed what it read, or waited for it while it waited for them. */
+const isOvertaken = (thrown: unknown): boolean =>
+  thrown instanceof Error && "code" in thrown && (thrown.code === "40001" || thrown.code === "40P01");

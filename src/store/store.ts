@@ -1,0 +1,19 @@
+/** A store as a gateway has it, and as the command line has it. */
+import { GatewayError } from "../core/errors.ts";
+import type { Conversations, Operator, Records, Store } from "../core/store.ts";
+
+export interface GatewayStore extends Store, Records, Conversations, Operator {
+  /** Of what callers carry for the gateway; the first one seals. The same list until an archive brought others. */
+  sealKeys(): readonly Buffer[];
+}
+
+export interface ColdStore extends Operator {
+  close(): Promise<void>;
+}
+
+export function sessionErased(): GatewayError {
+  return new GatewayError(
+    "not_found",
+    "The conversation was deleted while this was answered, so the answer was not kept.",
+  );
+}
