@@ -95,6 +95,8 @@ const usual = [
   "max_connections = 200",
   "shared_buffers = '32MB'",
   "wal_keep_size = '256MB'",
+  // In its folder, and gone with it when it was killed.
+  "dynamic_shared_memory_type = 'mmap'",
 ];
 const careless = ["fsync = off", "full_page_writes = off", "synchronous_commit = off"];
 
@@ -122,7 +124,7 @@ async function openServer(scope: Scope, home: Home): Promise<Postgres> {
     return { ...standby, promote: async () => void (await ask(standby.address, "SELECT pg_promote()")) };
   }
 
-  endAfter(scope, kill);
+  endAfter(scope, () => daemon?.end());
   await start();
   return { address, port, createDatabase: () => createDatabase(address), start, stop, kill, makeStandby };
 }
