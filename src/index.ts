@@ -47,8 +47,12 @@ export async function openPortico(settings: PorticoSettings, around: Around = {}
   const { folder = process.cwd(), env = process.env, adapters = {} } = around;
   checkPassed(around);
   const given = Object.keys(adapters);
-  const read = (written: PorticoSettings): Promise<Loaded> =>
-    loadConfig(written, { folder, env, probe: async () => undefined, given });
+  async function read(written: PorticoSettings): Promise<Loaded> {
+    const loaded = await loadConfig(written, { folder, env, probe: async () => undefined, given });
+    const message = "a program that embeds Portico is one process; write 1";
+    if (loaded.config.workers > 1) throw new ConfigError([{ path: "gateway.workers", message }]);
+    return loaded;
+  }
   let current = await read(settings);
   const portico = await startPortico(current.config, around);
   const { gateway, models, ended } = portico;

@@ -35,6 +35,8 @@ export interface Portico {
   readonly ended: Observer["ended"];
   readonly log: Log;
   models(): Promise<readonly string[]>;
+  /** What Prometheus reads of this process; nothing if it does not listen. */
+  measure(): Promise<string>;
   /** New requests see all of it, running ones end as they began. Throws, and changes nothing, if it cannot be. */
   reload(config: Config): Promise<void>;
   /** Stops accepting, lets running turns end, then closes everything. */
@@ -44,9 +46,14 @@ export interface Portico {
 const pruneEveryMs = 3_600_000;
 const sweepEveryMs = 60_000;
 
-export async function startPortico(first: Config, surroundings: Surroundings = {}): Promise<Portico> {
+/** `measureAll` reads the metrics of every process of a gateway that has several. */
+export async function startPortico(
+  first: Config,
+  surroundings: Surroundings = {},
+  measureAll?: () => Promise<string>,
+): Promise<Portico> {
   const { adapters: given = {}, now: clock } = surroundings;
-  const now = clock === undefined ? Date.now : () => clock().getTime();
+  let now = clock === undefined ? Date.now : () => clock().getTime();
   const closers: (() => Promise<void> | void)[] = [];
   let config = first;
   try {
@@ -61,6 +68,8 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
     };
     const bare = await openStore(config.store, stop);
     const store = observer.watchStore(bare);
+    const { others } = bare;
+    if (clock === undefined && others !== undefined) ({ now } = others);
     closers.push(() => bare.close());
 
     const openRoute = async (settings: Config): Promise<Route> =>
@@ -75,7 +84,7 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
     const route = createChangingRoute(await openRoute(config));
     closers.push(() => route.close());
 
-    const newKey = createKeys(now);
+    const newKey = createKeys(now, others?.slot);
     const gateway = createGateway({
       store,
       adapter: route,
@@ -107,6 +116,7 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
           now,
           newKey,
           prune,
+          measureAll,
         })
       : undefined;
     if (door !== undefined) closers.push(() => door.close());
@@ -125,6 +135,7 @@ export async function startPortico(first: Config, surroundings: Surroundings = {
       ended: observer.ended,
       log,
       models: () => route.models(),
+      measure: async () => door?.measure() ?? "",
       async reload(next) {
         const fixed = findFixed(config, next);
         if (fixed.length > 0) throw new Error(`Only a restart can change ${fixed.join(", ")}.`);

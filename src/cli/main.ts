@@ -30,6 +30,8 @@ async function run(args: readonly string[]): Promise<number> {
   const words = args.filter((word) => word !== "--help" && word !== "-h");
   const [name, inner, ...rest] = words;
   if (name === "--version" || name === "-v") return tell(readVersion());
+  // The parent of several processes starts it: it stands in no help.
+  if (name === "worker") return (await import("./worker.ts")).work();
   if (name === undefined) return tell(describeGroup("portico", await describeAll()));
   const command = await pick(commands, name, "portico --help")();
   const wantsHelp = words.length < args.length;

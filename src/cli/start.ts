@@ -1,12 +1,11 @@
 /** `portico start`: runs the gateway until it is told to stop, and reloads its configuration when told to. */
-import type { HttpConfig } from "../config/config.ts";
-import { codeOf, ConfigError } from "../config/problem.ts";
 import { keepTokens } from "../config/token.ts";
 import type { Portico } from "../portico.ts";
 import { nameStore } from "../store/open.ts";
-import { type Command, CommandError, nameOf, readVersion } from "./command.ts";
+import { type Command, nameOf, readVersion } from "./command.ts";
+import { explain, openGateway } from "./open.ts";
 import { complain, messageOf, outlastOutput, print } from "./output.ts";
-import { configOption, describeProblems, readSettings, type Settings, type SettingsOptions } from "./settings.ts";
+import { configOption, readSettings, type Settings, type SettingsOptions } from "./settings.ts";
 import { listenForSignals } from "./signals.ts";
 
 export const start: Command = {
@@ -26,10 +25,6 @@ export const start: Command = {
     let gateway = await open(await readSettings(options));
     const signals = listenForSignals();
     outlastOutput();
-    // Adapters are others' code: what one forgets must not end the process and every stream.
-    process.on("unhandledRejection", (err) => {
-      gateway.running.log.error({ err }, "Something failed that nobody was waiting for. The gateway continues.");
-    });
     print(describeStart(gateway.running.address, gateway.settings));
     while ((await signals.next()) === "reload") gateway = await reload(gateway, options);
     return drain(gateway);
@@ -37,18 +32,15 @@ export const start: Command = {
 };
 
 interface OpenGateway {
-  readonly running: Portico;
+  readonly running: Pick<Portico, "address" | "log" | "reload" | "close">;
   readonly settings: Settings;
 }
 
 /** Throws what the operator can do something about. */
 async function open(settings: Settings): Promise<OpenGateway> {
-  // Not before the settings are right: it is most of the house.
-  const { startPortico } = await import("../portico.ts");
-  const running = await startPortico(settings.config).catch((thrown: unknown) => {
-    if (thrown instanceof ConfigError) throw thrown;
-    throw new CommandError(explainFailure(thrown, settings.config.http));
-  });
+  const { config } = settings;
+  const isAlone = config.workers === 1;
+  const running = isAlone ? await openGateway(config) : await (await import("./workers.ts")).openWorkers(config);
   // Not before: only one gateway has the store, and a token of one that cannot run would never be shown.
   if (settings.generated !== undefined) keepTokens(settings.generated);
   return { running, settings };
@@ -66,7 +58,7 @@ async function reload(gateway: OpenGateway, options: SettingsOptions): Promise<O
     print(`${done}\n${describeStart(running.address, settings)}`);
     return { running, settings };
   } catch (thrown) {
-    const why = thrown instanceof ConfigError ? describeProblems(thrown) : messageOf(thrown);
+    const why = explain(thrown);
     print(`${why}\nThe gateway continues with its old configuration.`);
     // The readers of the log parse every line.
     running.log.error({}, `The gateway continues with its old configuration. ${why}`);
@@ -86,14 +78,6 @@ async function drain({ running, settings }: OpenGateway): Promise<number> {
   }
 }
 
-/** In one sentence. */
-function explainFailure(thrown: unknown, { bind, port }: HttpConfig): string {
-  const isListening = thrown instanceof Error && "syscall" in thrown && thrown.syscall === "listen";
-  if (!isListening) return `Portico could not start: ${messageOf(thrown)}`;
-  const remedy = "stop who has it, or choose another (--bind, --port)";
-  return `gateway.http.bind, gateway.http.port: cannot listen on ${bind}, port ${port} (${codeOf(thrown)}); ${remedy}.`;
-}
-
 /** What is said when the gateway runs: where it listens, what it uses, and how to try it. */
 function describeStart(address: string | undefined, settings: Settings): string {
   const { config, warnings, reason, generated } = settings;
@@ -104,6 +88,7 @@ function describeStart(address: string | undefined, settings: Settings): string 
     ...describeConsole(address, settings),
     ["adapter", `${config.defaultAdapter}: ${reason}`],
     ["store", nameStore(config.store)],
+    ...(config.workers === 1 ? [] : [["workers", describeWorkers(config.workers)]]),
     ...warnings.map(({ path, message }) => ["warning", `${path}: ${message}`]),
     ...(generated === undefined ? [] : [["token", `in ${generated.client.file}`]]),
     // Whoever waits for the start waits for this line.
@@ -112,6 +97,10 @@ function describeStart(address: string | undefined, settings: Settings): string 
   const listens = address === undefined ? "is running" : `listens on ${address}`;
   const trial = generated?.client.isNew && address?.startsWith("http") ? describeTrial(address, settings) : [];
   return [`Portico ${readVersion()} ${listens}`, ...lines, ...trial].join("\n");
+}
+
+function describeWorkers(count: number): string {
+  return `${count} processes, each with 1/${count} of the limits on rates, concurrent and background turns, and connections`;
 }
 
 const chatPath = "/v1/chat/completions";

@@ -13,13 +13,14 @@ export type SessionsConfig = Config["sessions"];
 
 /** `folder` is where packages are looked for; `file` is undefined in a run without one. */
 export function toConfig({ gateway }: FileShape, folder: string, file: string | undefined) {
-  const { sessions, adapters, default_adapter: defaultAdapter = "", models, data_dir: dataDir, log } = gateway;
+  const { sessions, adapters, default_adapter: defaultAdapter = "", models, data_dir: dataDir, log, workers } = gateway;
   return {
     file,
     folder,
     dataDir,
     store: sessions.store ?? "",
     logLevel: log.level,
+    workers,
     http: toHttp(gateway),
     sessions: {
       ttlMs: toMs(sessions.ttl),
@@ -36,6 +37,9 @@ export function toConfig({ gateway }: FileShape, folder: string, file: string | 
     models,
   } as const;
 }
+
+/** Of all callers together. */
+const maxConnections: number = 10_000;
 
 /** The front door. */
 export type HttpConfig = ReturnType<typeof toHttp>;
@@ -64,6 +68,7 @@ function toHttp({ http, sessions, auth }: Gateway) {
       heartbeatMs: limits.heartbeat_ms,
       stalledClientTimeoutMs: limits.stalled_client_timeout_ms,
       drainTimeoutMs: limits.drain_timeout_ms,
+      maxConnections,
       rate: toRate(limits),
     },
   } as const;
@@ -130,7 +135,7 @@ function toAdapter(shape: AdapterShape) {
   return { type, model, models, contextWindow, fallback, retries, own: shape } as const;
 }
 
-/** The keys in which two configurations differ that only a restart can change: how it listens, and where it stores. */
+/** The keys in which two configurations differ that only a restart can change: how it listens, where it stores, how many run. */
 export function findFixed(before: Config, after: Config): readonly string[] {
   return fixed.filter(([, read]) => read(before) !== read(after)).map(([key]) => key);
 }
@@ -142,4 +147,5 @@ const fixed: readonly (readonly [key: string, read: (config: Config) => unknown]
   ["gateway.http.socket_mode", ({ http }) => http.socketMode],
   ["gateway.http.endpoints", ({ http }) => hasListener(http)],
   ["gateway.sessions.store", ({ store }) => store],
+  ["gateway.workers", ({ workers }) => workers],
 ];

@@ -20,7 +20,6 @@ const isDuration = matching(/^(never|[1-9]\d{0,5}[smhd])$/, 'a time like "90s", 
 const isModel = matching(/^([^*]+\*?|\*)$/, 'a model\'s name, or a prefix like "gpt-*"');
 const isHint = matching(/^(user|header:[\w!#$%&'*+.^`|~-]+)$/, '"user", or "header:" and the name of a header');
 const isOwner = matching(/^(?!default$)./s, "a name that is not empty, nor `default`, which owns the unnamed tokens");
-const isAlone = () => "more than one worker is not possible yet; write 1, with a store in `sqlite:`";
 
 const histories = ["auto", "resent"] as const;
 /** What a named token may open. */
@@ -115,7 +114,7 @@ export function toFileForm(hasGiven = false) {
     log: section("What the gateway logs.", {
       level: choice(["silent", "error", "info"], "Nothing, failures, or also requests and turns.", "info"),
     }),
-    workers: { ...integer(1, "Processes that share the port.", 1, 1), judge: isAlone },
+    workers: integer(1, "Processes that share the port; more than one needs a `postgres://` store.", 1, 64),
   });
   return section("Portico's configuration.", {
     $schema: text(undefined, "Where an editor finds this schema."),

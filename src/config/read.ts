@@ -57,7 +57,7 @@ export function readWhole(
       case "integer": {
         const { minimum = 0, maximum = Infinity } = form;
         const isRight = Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum;
-        return isRight ? value : refuse(form, value, path, form.judge?.(""));
+        return isRight ? value : refuse(form, value, path);
       }
       case "boolean":
         return typeof value === "boolean" ? value : refuse(form, value, path);

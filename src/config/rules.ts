@@ -1,13 +1,18 @@
 /** Rules between keys, which must hold, and settings of which the operator is warned. */
 import { hash } from "node:crypto";
 import type { FileShape } from "./config.ts";
-import { isAdapterName, isDigest, isLoopback, isProxy, isToken } from "./judges.ts";
+import { isAdapterName, isDigest, isLoopback, isProxy, isStore, isToken } from "./judges.ts";
 import { formatPath, isObject, type Path, problem, type Problem, valueAt } from "./problem.ts";
 import { type Found, type FoundText, masked } from "./read.ts";
 
 /** What is wrong by itself was told. */
 export function checkRules(settings: unknown, { texts }: Found): readonly Problem[] {
-  return [...checkPresence(settings), ...checkSame(texts), ...checkAdapters(settings, texts)];
+  return [
+    ...checkPresence(settings),
+    ...checkSame(texts),
+    ...checkAdapters(settings, texts),
+    ...checkWorkers(settings, texts),
+  ];
 }
 
 function checkPresence(settings: unknown): readonly Problem[] {
@@ -54,6 +59,17 @@ function checkAdapters(settings: unknown, texts: readonly FoundText[]): readonly
   });
   const missing = problem(chosen, `missing; required with several adapters: ${known.join(", ")}`);
   return isOpen ? [missing, ...unknown] : unknown;
+}
+
+/** A store in SQLite belongs to one process. */
+function checkWorkers(settings: unknown, texts: readonly FoundText[]): readonly Problem[] {
+  const path = ["gateway", "workers"];
+  const workers = valueAt(settings, path);
+  const usual = valueAt(settings, ["gateway", "sessions", "store"]) === undefined ? "sqlite:" : "";
+  const store = texts.find(({ form }) => form.judge === isStore)?.text ?? usual;
+  if (typeof workers !== "number" || workers < 2 || !store.startsWith("sqlite:")) return [];
+  const remedy = 'name a PostgreSQL database in gateway.sessions.store ("postgres://…"), or write 1';
+  return [problem(path, `found ${workers}, but a store in SQLite belongs to one process; ${remedy}`)];
 }
 
 const minTokenLength = 16;

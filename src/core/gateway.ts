@@ -2,16 +2,21 @@
 import type { Adapter } from "./adapter.ts";
 import { type Additions, createAdditions } from "./additions.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
+import { toLive } from "./far.ts";
+import type { Heading } from "./heading.ts";
 import { createLines } from "./lines.ts";
 import { Live, type Promised } from "./live.ts";
+import { type Recalled, toRecalled } from "./recalled.ts";
 import { retell } from "./retell.ts";
 import type { Node } from "./place.ts";
-import type { Conversations, Idempotency, Records, Store, StoredTurn } from "./store.ts";
+import type { Conversations, Far, Idempotency, Records, Store, StoredTurn } from "./store.ts";
 import type { Answer, Ask } from "./turn.ts";
-import { type Caller, createWay, type Heading, type Listener, type Ports, type Said } from "./way.ts";
+import { type Caller, createWay, type Listener, type Ports, type Said } from "./way.ts";
 import { countTurn } from "./window.ts";
 
-export type { Caller, Heading, Listener, Said } from "./way.ts";
+export type { Heading } from "./heading.ts";
+export type { Recalled } from "./recalled.ts";
+export type { Caller, Listener, Said } from "./way.ts";
 
 export interface GatewayPorts extends Ports {
   readonly store: Store & Records & Pick<Conversations, "forget" | "createConversation" | "append">;
@@ -32,15 +37,6 @@ interface EndedAlone {
   readonly answer: Answer | undefined;
   readonly failure: GatewayError | undefined;
   readonly ms: number;
-}
-
-/** A turn that is over, as it can be told again. */
-export interface Recalled {
-  readonly heading: Heading;
-  readonly answer: Answer;
-  readonly echo: string | undefined;
-  readonly input: StoredTurn["input"];
-  readonly isBackground: boolean;
 }
 
 export interface Gateway extends Additions {
@@ -82,10 +78,17 @@ interface Named {
 
 export function createGateway(ports: GatewayPorts): Gateway {
   const { store, now, newKey } = ports;
-  const lines = createLines();
+  const { others } = store;
+  const lines = createLines(others?.claims);
   const way = createWay(ports, lines);
   const live = new Map<string, Live>();
   const named = new Map<string, Named>();
+  /** Turns that run in other processes, while somebody here wants to know of them. */
+  const far = new Map<string, Live>();
+  others?.listen({
+    stop: (key) => live.get(key)?.stop(cancelled()),
+    heard: (key) => live.get(key)?.look(),
+  });
 
   return {
     ...createAdditions(ports, lines),
@@ -96,7 +99,8 @@ export function createGateway(ports: GatewayPorts): Gateway {
         return way.run(ask, caller, key, listener ?? nobody);
       }
       const { idempotency } = caller;
-      if (idempotency === undefined) return attend(start(ask, caller, undefined), ask, caller, listener, false);
+      if (idempotency === undefined)
+        return attend(start(ask, caller, newKey(), undefined), ask, caller, listener, false);
       // Nothing is awaited between the look-up of a key and its start.
       const name = `${caller.owner.length} ${caller.owner}${idempotency.key}`;
       const twin = named.get(name);
@@ -110,13 +114,13 @@ export function createGateway(ports: GatewayPorts): Gateway {
       return attend(found, ask, caller, listener, !("follow" in found));
     },
     async recall(owner, key) {
-      const running = find(owner, key);
+      const running = await find(owner, key);
       if (running?.heading !== undefined && running.isBackground) return running.placed();
       const stored = await store.turn(owner, key);
       return stored && toRecalled(stored);
     },
     async follow(owner, key, listener, signal, resumes) {
-      const running = find(owner, key);
+      const running = await find(owner, key);
       if (running !== undefined) return running.follow(listener, signal, true);
       const stored = await store.turn(owner, key);
       if (resumes && stored !== undefined && stored.record?.deltas === undefined) throw eventsExpired("starting_after");
@@ -129,9 +133,9 @@ export function createGateway(ports: GatewayPorts): Gateway {
       return counted ?? countTurn(turn, ports.countText);
     },
     async cancel(owner, key) {
-      const running = find(owner, key);
+      const running = await find(owner, key);
       if (running?.isBackground === true) {
-        running.stop(new GatewayError("cancelled", "The turn was cancelled."));
+        running.stop(cancelled());
         await running.ended;
       }
       const stored = await store.turn(owner, key);
@@ -140,7 +144,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
       throw new GatewayError("not_cancellable", "Cannot cancel a synchronous response.");
     },
     async forget(owner, key) {
-      const running = find(owner, key);
+      const running = await find(owner, key);
       running?.stop(new GatewayError("cancelled", "The turn was deleted."));
       // What was heard of it is kept with its end.
       await running?.ended;
@@ -165,9 +169,22 @@ export function createGateway(ports: GatewayPorts): Gateway {
     },
   };
 
-  function find(owner: string, key: string) {
-    const turn = live.get(key);
-    return turn?.owner === owner ? turn : undefined;
+  /** A turn that runs, here or elsewhere. */
+  async function find(owner: string, key: string): Promise<Live | undefined> {
+    const turn = live.get(key) ?? far.get(key);
+    if (turn !== undefined) return turn.owner === owner ? turn : undefined;
+    const found = await others?.find(owner, key);
+    if (found === undefined) return undefined;
+    const known = attachTo(found);
+    await known.placed().catch(() => undefined);
+    return known;
+  }
+
+  function attachTo(found: Far): Live {
+    const known = far.get(found.key) ?? toLive(found, now);
+    far.set(found.key, known);
+    void known.ended.then(() => far.delete(found.key));
+    return known;
   }
 
   async function findOrStart(
@@ -176,34 +193,50 @@ export function createGateway(ports: GatewayPorts): Gateway {
     idempotency: Idempotency,
     name: string,
   ): Promise<Live | StoredTurn> {
+    const { owner } = caller;
+    const key = newKey();
     try {
-      const stored = await store.keyed(caller.owner, idempotency.key, now() - ports.keyMs());
+      const elsewhere = await others?.reserve({ key, owner }, idempotency);
+      if (elsewhere !== undefined) {
+        checkFingerprint(elsewhere.fingerprint ?? "", idempotency);
+        const known = attachTo(elsewhere);
+        void known.ended.then(() => named.delete(name));
+        return known;
+      }
+      const stored = await store.keyed(owner, idempotency.key, now() - ports.keyMs());
       if (stored === undefined && caller.resumes !== undefined) throw eventsExpired("Last-Event-ID");
-      if (stored === undefined) return start(ask, caller, name);
-      named.delete(name);
+      if (stored === undefined) return start(ask, caller, key, name);
+      release();
       checkFingerprint(stored.fingerprint, idempotency);
       return stored;
     } catch (thrown) {
-      named.delete(name);
+      release();
       throw thrown;
+    }
+
+    function release(): void {
+      named.delete(name);
+      others?.withdraw(key);
     }
   }
 
-  function start(ask: Ask, caller: Caller, name: string | undefined): Live {
+  function start(ask: Ask, caller: Caller, key: string, name: string | undefined): Live {
     const { owner, idempotency, trace } = caller;
     const startedAt = now();
     const isBackground = ask.background === true;
     if (live.size >= ports.maxBackground()) throw tooMany(ports.maxBackground());
     const release = caller.hold?.();
-    const key = newKey();
     const turn = new Live({
       key,
       owner,
       isBackground,
       now,
-      async announce({ createdAt, model, session }, echo) {
+      async announce(heading, waits, { echo, items }) {
+        const { createdAt, model, session } = heading;
         if (isBackground) await store.begin({ key, owner, session, createdAt, model, echo });
+        await others?.announce({ key, owner }, { heading, waits, isBackground, echo, items });
       },
+      publish: (news) => others?.publish(key, news),
       record: (deltas, heading) => ({
         isBackground,
         idempotency,
@@ -222,6 +255,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
       await turn.ended;
       const { heading, answer, failure: thrown, isAttended } = turn;
       live.delete(key);
+      others?.withdraw(key);
       if (name !== undefined) named.delete(name);
       release?.();
       if (isAttended || heading === undefined) return;
@@ -255,21 +289,6 @@ function tellAgain(turn: StoredTurn, listener: Listener, isRepeated: boolean): S
   return { heading, answer, isRepeated };
 }
 
-function toRecalled(turn: StoredTurn): Recalled {
-  const { key, createdAt, model, session, isHidden, told, answer: items, echo, input, record } = turn;
-  const heading: Heading = {
-    key,
-    createdAt,
-    model,
-    session: isHidden ? undefined : session,
-    told: (record?.told ?? "new") as Heading["told"],
-    contextItems: record?.contextItems ?? 0,
-    leftOutItems: 0,
-    remarks: told.remarks ?? [],
-  };
-  return { heading, answer: { ...told, items }, echo, input, isBackground: record?.isBackground === true };
-}
-
 function eventsExpired(param: string): GatewayError {
   const message =
     "The events that follow are no longer available one by one. Ask for the whole answer, without that number.";
@@ -283,6 +302,8 @@ function checkFingerprint(known: string, { fingerprint }: Idempotency): void {
     "This Idempotency-Key was used with another request. Use a new key for a new request.",
   );
 }
+
+const cancelled = (): GatewayError => new GatewayError("cancelled", "The turn was cancelled.");
 
 function tooMany(most: number): GatewayError {
   const message = `${most} turns run in the background already (gateway.sessions.max_background_turns). Try again shortly.`;

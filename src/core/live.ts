@@ -1,9 +1,10 @@
 /** A turn that outlives its caller: what the model says is kept as deltas, and whoever follows it hears it from its beginning. */
 import { callerLeft, type GatewayError } from "./errors.ts";
 import type { Delta, Event } from "./event.ts";
+import type { Heading } from "./heading.ts";
 import { inputId, type Item } from "./item.ts";
-import type { Ask } from "./turn.ts";
-import type { Heading, Listener, Recorder, Said } from "./way.ts";
+import type { News } from "./store.ts";
+import type { Asked, Listener, Recorder, Said } from "./way.ts";
 
 /** A turn that was acknowledged and is not over. */
 export interface Promised {
@@ -21,7 +22,9 @@ interface LiveParts {
   readonly isBackground: boolean;
   readonly now: () => number;
   /** Called when it has its place, before anybody is told. */
-  readonly announce: (heading: Heading, echo: string | undefined) => Promise<void>;
+  readonly announce: (heading: Heading, waits: boolean, ask: Asked) => Promise<void>;
+  /** What whoever follows it elsewhere hears. */
+  readonly publish?: ((news: News) => void) | undefined;
   readonly record: (deltas: readonly Delta[], heading: Heading | undefined) => ReturnType<Recorder["record"]>;
   readonly run: (listener: Listener, signal: AbortSignal, recorder: Recorder) => Promise<Said>;
 }
@@ -32,7 +35,7 @@ export class Live {
   readonly isBackground: boolean;
   /** Undefined until it has its place. */
   heading: Heading | undefined;
-  #ask: Ask | undefined;
+  #ask: Asked | undefined;
   /** It stands in line. */
   #isWaiting = false;
   answer: Said["answer"] | undefined;
@@ -68,7 +71,8 @@ export class Live {
     return this.#followers > 0 ? this.#parts.now() : this.#heardAt;
   }
 
-  #look(): void {
+  /** Somebody listens to it, here or elsewhere. */
+  look(): void {
     this.#heardAt = this.#parts.now();
   }
 
@@ -78,7 +82,7 @@ export class Live {
 
   /** Resolves when it has its place. Throws what kept it from one. */
   async placed(): Promise<Promised> {
-    this.#look();
+    this.look();
     await this.#until(() => this.heading !== undefined);
     const { heading, key, failure } = this;
     if (heading === undefined) throw failure;
@@ -105,7 +109,7 @@ export class Live {
       signal.removeEventListener("abort", this.#wake);
       this.#followers -= 1;
       if (!isRepeated) this.#attending -= 1;
-      this.#look();
+      this.look();
     }
   }
 
@@ -123,7 +127,7 @@ export class Live {
   async #run(): Promise<void> {
     const recorder: Recorder = {
       place: (heading, waits, ask) => this.#place(heading, waits, ask),
-      take: (deltas) => void this.#deltas.push(...deltas),
+      take: (deltas) => this.#take(deltas),
       record: () => this.#parts.record(this.#deltas, this.heading),
     };
     const listener: Listener = {
@@ -140,8 +144,13 @@ export class Live {
     this.#wake();
   }
 
-  async #place(heading: Heading, waits: boolean, ask: Ask): Promise<void> {
-    await this.#parts.announce(heading, ask.echo);
+  #take(deltas: readonly Delta[]): void {
+    this.#deltas.push(...deltas);
+    this.#parts.publish?.({ deltas });
+  }
+
+  async #place(heading: Heading, waits: boolean, ask: Asked): Promise<void> {
+    await this.#parts.announce(heading, waits, ask);
     this.heading = heading;
     this.#ask = ask;
     this.#isWaiting = waits;
@@ -152,6 +161,7 @@ export class Live {
     this.heading = heading;
     this.#isWaiting = false;
     this.#hasBegun = true;
+    this.#parts.publish?.({ heading });
     this.#wake();
   }
 

@@ -2,7 +2,7 @@
 import { toContext } from "./context.ts";
 import { GatewayError } from "./errors.ts";
 import { type Hash, type History, readHistory } from "./history.ts";
-import { type Item, keyOf } from "./item.ts";
+import { isInstruction, type Item, keyOf, textOf } from "./item.ts";
 import { type Claim, type Found, type Place, toPlace } from "./place.ts";
 import type { Query, Store } from "./store.ts";
 import type { Ask } from "./turn.ts";
@@ -22,6 +22,10 @@ export interface Asking {
   readonly session: string | undefined;
   readonly claim: Claim;
   readonly history: History;
+  /** Whether it may continue a tip. */
+  readonly mayWait: boolean;
+  /** Its instructions: agents ask for a title beside their first message, in others. */
+  readonly about: () => string;
 }
 
 /** What is known of it now. */
@@ -32,7 +36,10 @@ export interface Seen {
 
 export async function readAsking(store: Store, ask: Ask, asker: Asker, hash: Hash): Promise<Asking> {
   const session = await sessionOf(store, ask, asker);
-  return { ask, owner: asker.owner, session, claim: toClaim(ask, asker), history: readHistory(ask.items, hash) };
+  const claim = toClaim(ask, asker);
+  const history = readHistory(ask.items, hash);
+  const about = (): string => hash(instructionsOf(ask));
+  return { ask, owner: asker.owner, session, claim, history, mayWait: mayWait(claim, history), about };
 }
 
 /** Throws if it names what is not there. Whoever names nothing is told at once. */
@@ -81,7 +88,16 @@ function toClaim(ask: Ask, { hint, shows }: Asker): Claim {
   return { name: hint === undefined ? undefined : "hint", shows };
 }
 
-function toQuery({ ask, owner, session, history }: Asking): Query {
+/** Before anything is known of its session. */
+const mayWait = ({ name, shows }: Claim, { isShown }: History): boolean =>
+  name === "conversation" || (name === "hint" && !shows && !isShown);
+
+function instructionsOf({ items, settings }: Ask): string {
+  const said = items.filter(isInstruction).map((item) => (item.type === "message" ? textOf(item.content) : ""));
+  return [settings.instructions ?? "", ...said].join("\n");
+}
+
+function toQuery({ ask, owner, session, history, mayWait, about }: Asking): Query {
   const isByHint = ask.previous === undefined && ask.conversation === undefined;
   return {
     owner,
@@ -90,6 +106,7 @@ function toQuery({ ask, owner, session, history }: Asking): Query {
     shown: isByHint ? history.talk().shown : [],
     prefilled: isByHint ? history.talk().prefilled : undefined,
     calls: isByHint ? wantedCalls(history) : none,
+    claim: mayWait ? about : undefined,
   };
 }
 

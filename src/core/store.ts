@@ -3,8 +3,10 @@
  * what nobody waits for: conversations, deletion, the operator's view, retention and the archive.
  */
 import type { Delta } from "./event.ts";
+import type { Heading } from "./heading.ts";
 import type { Marks, Shown } from "./history.ts";
 import type { Item } from "./item.ts";
+import type { Claims } from "./lines.ts";
 import type { Step } from "./pair.ts";
 import type { Found, Node } from "./place.ts";
 import type { Answer } from "./turn.ts";
@@ -21,6 +23,8 @@ export interface Query {
   readonly prefilled: (() => string) | undefined;
   /** The ids of the calls whose makers are wanted. */
   readonly calls: readonly string[];
+  /** It may continue the session's tip: what it is about, for those who come while it runs. */
+  readonly claim?: (() => string) | undefined;
 }
 
 export interface Finding extends Omit<Found, "match"> {
@@ -82,6 +86,63 @@ export interface Records {
 
 type KeyedTurn = StoredTurn & Pick<Idempotency, "fingerprint">;
 
+/** The other processes of a gateway, where there may be some. */
+export interface Others {
+  readonly claims: Claims;
+  /** The time of all of them. */
+  now(): number;
+  /** Which of at most 256 this process is now. */
+  slot(): number;
+  /** A turn with a caller's key begins, unless one with that key runs elsewhere: then it is that one. */
+  reserve(turn: Pick<Far, "key" | "owner">, idempotency: Idempotency): Promise<Far | undefined>;
+  /** From now on all know the turn. */
+  announce(turn: Pick<Far, "key" | "owner">, placed: Placed): Promise<void>;
+  /** What they hear of it, a moment later. */
+  publish(key: string, news: News): void;
+  /** It is over and kept, or will never be. */
+  withdraw(key: string): void;
+  /** A turn that runs elsewhere. */
+  find(owner: string, key: string): Promise<Far | undefined>;
+  /** What they want of our turns. */
+  listen(hands: Hands): void;
+}
+
+export interface Hands {
+  /** It is cancelled. */
+  stop(key: string): void;
+  heard(key: string): void;
+}
+
+/** A turn that has its place. */
+export interface Placed {
+  readonly heading: Heading;
+  /** It stands in line. */
+  readonly waits: boolean;
+  readonly isBackground: boolean;
+  readonly echo: string | undefined;
+  readonly items: readonly Item[];
+}
+
+export interface News {
+  /** It has begun, with this heading. */
+  readonly heading?: Heading | undefined;
+  readonly deltas?: readonly Delta[] | undefined;
+}
+
+/** A turn that runs in another process. */
+export interface Far {
+  readonly key: string;
+  readonly owner: string;
+  readonly fingerprint: string | undefined;
+  /** Undefined: it has no place yet. */
+  readonly placed: Placed | undefined;
+  /** What was said of it since, from its beginning on; also where it was placed meanwhile. Undefined: it is over. */
+  next(): Promise<(News & { readonly placed?: Placed | undefined }) | undefined>;
+  cancel(): Promise<void>;
+  /** What was kept of it. */
+  stored(): Promise<StoredTurn | undefined>;
+}
+
 export interface StoredRecording extends Pick<Recording, "isBackground" | "told" | "contextItems"> {
   readonly deltas: readonly Delta[] | undefined;
 }
@@ -94,6 +155,8 @@ export interface StoredTurn extends Step, Pick<Commit, "key" | "model" | "create
 }
 
 export interface Store {
+  /** Undefined: this process is alone. */
+  readonly others?: Others | undefined;
   /** A session's id is known before it exists: a keyed hash, for the raw hint is never kept. */
   sessionOf(owner: string, hint: string): string | Promise<string>;
   find(query: Query): Promise<Finding>;

@@ -5,11 +5,12 @@ import { toKept } from "./context.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
 import type { Delta, Event } from "./event.ts";
 import { createFrame } from "./frame.ts";
+import type { Heading } from "./heading.ts";
 import { type Hash, type History, type Marks, markTurn } from "./history.ts";
-import { isInstruction, type Item, textOf } from "./item.ts";
+import type { Item } from "./item.ts";
 import type { Line, Lines } from "./lines.ts";
-import { type Asker, look, readAsking, see, type Seen } from "./look.ts";
-import type { Found, Node, Place, Told } from "./place.ts";
+import { type Asker, type Asking, look, readAsking, see, type Seen } from "./look.ts";
+import type { Found, Node, Place } from "./place.ts";
 import { isReference, resolveReferences } from "./references.ts";
 import type { RoutedTurn } from "./route/attempts.ts";
 import type { Idempotency, Recording, Store } from "./store.ts";
@@ -29,20 +30,6 @@ export interface Caller extends Asker {
   readonly trace?: Trace | undefined;
 }
 
-/** What is known of an answer before its first word. */
-export interface Heading {
-  /** In every id of the answer. */
-  readonly key: string;
-  readonly createdAt: number;
-  readonly model: string;
-  readonly session: string | undefined;
-  readonly told: Told;
-  readonly contextItems: number;
-  /** How much of what the gateway remembers does not fit the model's window. */
-  readonly leftOutItems: number;
-  readonly remarks: readonly Remark[];
-}
-
 /** Who hears a turn while it is said. A promise says that the listener is full: nothing more is read until it resolves. */
 export interface Listener {
   /** The turn has its key; it may still have to wait, or fail. */
@@ -54,10 +41,13 @@ export interface Listener {
   tell(events: readonly Event[]): Promise<void> | undefined;
 }
 
+/** What is told of a request while its turn runs. */
+export type Asked = Pick<Ask, "echo" | "items">;
+
 /** A turn that outlives its caller: it is heard before it is framed, so that any reader can frame it anew. */
 export interface Recorder {
   /** The turn has its place, or one in the line before it: from here on only the model can fail it. */
-  place(heading: Heading, waits: boolean, ask: Ask): Promise<void>;
+  place(heading: Heading, waits: boolean, ask: Asked): Promise<void>;
   take(deltas: readonly Delta[]): void;
   /** What is kept of it beside the turn. */
   readonly record: () => Recording;
@@ -111,7 +101,8 @@ export function createWay(ports: Ports, lines: Lines): Way {
 
     // 2 what the store knows of it; 3 stand in line, only where a tip is continued; who had to wait looks again
     let seen = await look(store, asking);
-    const line = seen.place.waits && session !== undefined ? standInLine(seen, session, ask, signal) : undefined;
+    const line = seen.place.waits && session !== undefined ? standInLine(seen, session, asking, signal) : undefined;
+    if (asking.mayWait && !seen.place.waits && session !== undefined) lines.pass(session);
     let isPlaced = false;
     if (line instanceof Promise && recorder !== undefined) {
       await recorder.place(toHeading(seen.place, seen.found, 0), true, ask);
@@ -242,14 +233,14 @@ export function createWay(ports: Ports, lines: Lines): Way {
     return { id: key, model, items, settings, stream: false };
   }
 
-  /** Undefined: it waits for nobody after all. Agents ask for a title beside their first message, in other instructions. */
+  /** Undefined: it waits for nobody after all. */
   function standInLine(
     { found }: Seen,
     session: string,
-    ask: Ask,
+    asking: Asking,
     signal: AbortSignal,
   ): Line | Promise<Line> | undefined {
-    const about = instructionsOf(ask);
+    const about = asking.about();
     const front = lines.front(session);
     const isFirst = found.session?.tip === undefined;
     if (isFirst && front !== undefined && front !== about) return undefined;
@@ -297,11 +288,6 @@ export function createWay(ports: Ports, lines: Lines): Way {
 
 /** A root of its own, which leaves the tip to the turn that runs. */
 const apart = (place: Place): Place => ({ ...place, parent: undefined, leads: false });
-
-function instructionsOf({ items, settings }: Ask): string {
-  const said = items.filter(isInstruction).map((item) => (item.type === "message" ? textOf(item.content) : ""));
-  return [settings.instructions ?? "", ...said].join("\n");
-}
 
 function notKept(cause: unknown): GatewayError {
   const message = "The answer could not be kept, so the turn did not happen. Send the request again.";

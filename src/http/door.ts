@@ -22,9 +22,9 @@ interface DoorParts extends Omit<OperatorParts, "streams"> {
   readonly store: Operator & ConversationParts["store"];
   readonly route: AdapterRoute;
   readonly sealOf: (owner: string) => Seal;
-  readonly observer: CallObserver & {
-    read(gauges: Gauges): Promise<{ readonly contentType: string; readonly text: string }>;
-  };
+  readonly observer: CallObserver & { read(gauges: Gauges): Promise<string> };
+  /** The metrics of every process of the gateway; undefined: there is only this one. */
+  readonly measureAll: (() => Promise<string>) | undefined;
 }
 
 /** What is measured only when somebody reads. */
@@ -39,7 +39,7 @@ interface Gauges {
 }
 
 export function createDoor(first: HttpSettings, parts: DoorParts) {
-  const { gateway, store, route, observer } = parts;
+  const { gateway, store, route, observer, measureAll = measure } = parts;
   let { limits } = first;
   const streams = createStreams(() => ({ heartbeatMs: limits.heartbeatMs, stalledMs: limits.stalledClientTimeoutMs }));
   const shared = { ...parts, streams };
@@ -53,12 +53,12 @@ export function createDoor(first: HttpSettings, parts: DoorParts) {
     return { body: { status: "ready", ...(token.opens.has("operator") && { adapters }) } };
   };
 
-  const metrics: Handler = async () => {
+  async function measure(): Promise<string> {
     const isReady = await store.check().then(
       () => true,
       () => false,
     );
-    const { contentType, text } = await observer.read({
+    return observer.read({
       running: server.held.turns,
       waiting: gateway.waiting,
       background: gateway.running,
@@ -67,8 +67,12 @@ export function createDoor(first: HttpSettings, parts: DoorParts) {
       isReady,
       adapters: route.states(),
     });
-    return { body: text, headers: { "content-type": contentType } };
-  };
+  }
+
+  const metrics: Handler = async () => ({
+    body: await measureAll(),
+    headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" },
+  });
 
   const routes: readonly Route[] = [
     behind("chat")("POST", "/v1/chat/completions", createTurnHandler(chat, shared)),
@@ -87,6 +91,8 @@ export function createDoor(first: HttpSettings, parts: DoorParts) {
 
   return {
     listen: () => server.listen(),
+    /** What Prometheus reads of this process. */
+    measure,
     change(settings: HttpSettings): void {
       ({ limits } = settings);
       server.change(settings);

@@ -8,10 +8,12 @@ import type { HttpSettings } from "./settings.ts";
 const backlog = 4096;
 
 export function createListener(server: Server, maxConnections: number) {
-  server.maxConnections = maxConnections;
+  // Else the parent of several processes would offer one beyond to each of them, again and again.
+  const bounds = { maxConnections, dropMaxConnection: true };
+  Object.assign(server, bounds);
   /** Takes the connections of the second address of `localhost`. */
   const second = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => server.emit("connection", socket));
-  second.maxConnections = maxConnections;
+  Object.assign(second, bounds);
 
   return {
     /** Resolves with the address. */

@@ -25,7 +25,6 @@ export interface ServerParts {
 
 const { createServer: createNodeServer } = process.getBuiltinModule("node:http");
 
-const maxConnections = 10_000;
 /** Longer than a proxy in front keeps an idle connection, so that it is never the gateway that closes first. */
 const keepAliveMs = 130_000;
 /** While it closes, how long a request may still be on its way, and a stopped one may take to tell its caller why. */
@@ -56,7 +55,7 @@ export function createServer(first: HttpSettings, { routes, streams, now, newKey
   // Whoever reads the body says that it may come; any other expectation is ignored.
   server.on("checkExpectation", serve);
   server.on("checkContinue", serve);
-  const listener = createListener(server, maxConnections);
+  const listener = createListener(server, first.limits.maxConnections);
   const connections = watchConnections(server, () => isDraining);
   const budget = createBudget(now);
   const admit = createAdmission({ routes, now, budget, connections, isDraining: () => isDraining });

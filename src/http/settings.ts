@@ -50,5 +50,6 @@ interface HttpLimits {
   readonly heartbeatMs: number;
   readonly stalledClientTimeoutMs: number;
   readonly drainTimeoutMs: number;
+  readonly maxConnections: number;
   readonly rate?: Rate | undefined;
 }

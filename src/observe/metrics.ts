@@ -60,10 +60,7 @@ export function createMetrics(version: string) {
       if (answer.usage === undefined || owner === undefined || kind === "talk") return;
       ownerTokens(owner, askedOf(heading)?.adapter).add(answer.usage);
     },
-    async read(gauges: Gauges) {
-      const contentType = "text/plain; version=0.0.4; charset=utf-8";
-      return { contentType, text: toText() + (await readGauges(gauges, version)) };
-    },
+    read: async (gauges: Gauges): Promise<string> => toText() + (await readGauges(gauges, version)),
   };
 }
 

@@ -18,6 +18,8 @@ export const cold = {
     ) SELECT t.key, t.session, t.depth, t.input, t.answer FROM up JOIN turn t ON t.n = up.n`,
   turn: `SELECT ${kept} FROM ${keptIn}
     WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.told <> '' AND coalesce(r.unnamed, 0) = 0`,
+  /** Also one that only its key finds. */
+  ended: `SELECT ${kept} FROM ${keptIn} WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.told <> ''`,
   keyed: `SELECT ${kept}, r.fingerprint FROM ${keptIn}
     WHERE r.name = ? AND s.owner = ? AND t.created > ? AND t.told <> '' ORDER BY t.n DESC LIMIT 1`,
 

@@ -9,7 +9,9 @@ import { createOperator } from "./operator.ts";
 import { createCommits } from "./postgres/commit.ts";
 import { type Database, openDatabase } from "./postgres/database.ts";
 import { createFind } from "./postgres/find.ts";
-import { nextNumber, prepareTables } from "./postgres/layout.ts";
+import { prepareTables } from "./postgres/layout.ts";
+import { meet } from "./postgres/meeting.ts";
+import { createOwnWrites } from "./postgres/writes.ts";
 import { createReads } from "./reads.ts";
 import {
   type KeyedRow,
@@ -24,15 +26,21 @@ import {
 } from "./rows.ts";
 import { createSecrets, readSecrets } from "./secrets.ts";
 import { type ColdStore, type GatewayStore, sessionErased } from "./store.ts";
-import { createWrites } from "./writes.ts";
 
 /** As a gateway opens it; others may be on it already. */
 export function openPostgres(address: string): Promise<GatewayStore> {
   return open(address, async ({ database, access, keeping, close }) => {
     const { secrets } = access;
     const { tables } = database;
+    const meeting = await meet(database, {
+      nameKey: secrets.nameKey,
+      async stored(owner, key) {
+        const row = await tables.one<ReadTurn>(cold.ended, toNumber(key), key, owner);
+        return row && toTurn(row, await access.loadTexts([row]));
+      },
+    });
     const find = createFind(database);
-    const finds = createGrouped((queries: readonly Query[]) => find(queries, []));
+    const finds = createGrouped((queries: readonly Query[]) => find(queries, meeting.before(queries)));
     const commits = createGrouped(createCommits(database));
 
     async function commit(row: TurnRow): Promise<void> {
@@ -41,6 +49,7 @@ export function openPostgres(address: string): Promise<GatewayStore> {
     }
 
     return {
+      others: meeting.others,
       ...createConversations(access, tables),
       ...createOperator(access),
       sessionOf: secrets.sessionOf,
@@ -64,6 +73,7 @@ export function openPostgres(address: string): Promise<GatewayStore> {
       },
       async close() {
         await Promise.all([finds.idle(), commits.idle()]);
+        await meeting.leave();
         await close();
       },
     };
@@ -114,7 +124,7 @@ async function openAccess({ tables, transact }: Database): Promise<Access> {
     secrets: createSecrets(await readSecrets(tables), () => readSecrets(tables), isThere),
     loadTexts: (rows) => loadTexts(tables.one, rows),
     read: (name, given) => call(reads, name, given) as never,
-    write: (name, given) => transact((own) => call(createWrites(own, nextNumber) as Functions, name, given)) as never,
+    write: (name, given) => transact((own) => call(createOwnWrites(own) as Functions, name, given)) as never,
     // It is gone from every column; its space the server's own vacuum takes back.
     scrub: async () => {},
   };

@@ -8,7 +8,7 @@ import { problemOf, problemsOf, withHttp } from "./problems.ts";
 for (const [what, gateway, remedy] of [
   ["a store in memory", { sessions: { store: "memory:" } }, /sqlite:/],
   ["a store in Redis", { sessions: { store: "redis://me:hush@127.0.0.1:1/0" } }, /no longer .*write "sqlite:"/],
-  ["more than one worker", { workers: 2 }, /not .* yet; write 1, .*sqlite:/],
+  ["more than one worker of a store in SQLite", { workers: 2 }, /one process; .*"postgres:.*write 1/],
 ] as const) {
   test(`${what} is refused at the start, with a sentence that says what to do`, async (context) => {
     const folder = makeFolder(context);

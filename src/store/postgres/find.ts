@@ -2,13 +2,15 @@
 import type { Maker, Node, Session } from "../../core/place.ts";
 import type { Finding, Query } from "../../core/store.ts";
 import { toNumber } from "../cold.ts";
+import type { Before } from "./claims.ts";
 import { type Kind, toItems, toNode } from "../rows.ts";
 import { add, type Database, type Statement, toColumns } from "./database.ts";
 
-/** `before`: what is to be asked in the same round trip ahead of it. */
+/** `before`: what is asked in the same round trip ahead of it. */
 export function createFind({ ask }: Pick<Database, "ask">) {
-  return async (queries: readonly Query[], before: readonly Statement[]): Promise<readonly Finding[]> => {
-    const told = await ask(...before, toStatement(queries));
+  return async (queries: readonly Query[], before: Before): Promise<readonly Finding[]> => {
+    const told = await ask(...before.statements, toStatement(queries));
+    before.take(told);
     const drafts = queries.map((): Draft => ({ makers: new Map() }));
     for (const row of (told.at(-1) ?? []) as unknown as readonly FoundRow[]) take(drafts[row[1]], row);
     const asked = await askQuestions(queries, drafts);

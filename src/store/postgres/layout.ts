@@ -28,6 +28,17 @@ export async function prepareTables({ tables, transact }: Database): Promise<voi
 const own = [
   "CREATE INDEX turn_digest ON turn (session, digest) WHERE digest IS NOT NULL",
   "CREATE SEQUENCE session_number",
+  // The processes that live.
+  "CREATE TABLE process (slot BIGINT PRIMARY KEY, token TEXT NOT NULL, beat BIGINT NOT NULL)",
+  // Whose the line of a session is.
+  `CREATE UNLOGGED TABLE claim (session BIGINT PRIMARY KEY, holder BIGINT NOT NULL, round BIGINT NOT NULL,
+    about TEXT NOT NULL, wanted BIGINT)`,
+  // Turns that outlive their caller, while they run, and what was said of them.
+  `CREATE TABLE running (turn BIGINT PRIMARY KEY, key TEXT NOT NULL, owner TEXT NOT NULL, process BIGINT NOT NULL,
+    session BIGINT, name TEXT, fingerprint TEXT, placed TEXT, heading TEXT,
+    stopped BIGINT NOT NULL DEFAULT 0, heard BIGINT NOT NULL DEFAULT 0)`,
+  "CREATE UNIQUE INDEX running_name ON running (name) WHERE name IS NOT NULL",
+  "CREATE TABLE delta (turn BIGINT NOT NULL, at BIGINT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (turn, at))",
 ];
 
 export const nextNumber = "nextval('session_number')";

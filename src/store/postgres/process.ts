@@ -1,0 +1,107 @@
+/** One of the processes on a database: it shows that it lives, and learns the time that all of them share. */
+import { randomBytes } from "node:crypto";
+import { GatewayError } from "../../core/errors.ts";
+import type { Database } from "./database.ts";
+
+const beatMs = 1_000;
+/** Whoever has not been heard of for so long is dead. */
+const silenceMs = 5_000;
+/** Its place is free. */
+const vacancyMs = 60_000;
+const slots = 256;
+
+export interface Process {
+  /** Its number among those that live; another one if it was silent for long. */
+  slot(): number;
+  /** The database's time. */
+  now(): number;
+  /** Who was heard of last before this is dead. Who has not watched for long enough itself knows of nobody. */
+  deadBefore(): number;
+  leave(): Promise<void>;
+}
+
+/** `onBeat` is called once a second, when the database has answered. */
+export async function joinProcesses(database: Database, onBeat: () => Promise<void>): Promise<Process> {
+  const { askTogether, transact, tables } = database;
+  const token = randomBytes(8).toString("hex");
+  let slot = 0;
+  let offset = 0;
+  let beatAt = Number.NEGATIVE_INFINITY;
+  let watchesSince = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let beating: Promise<void> | undefined;
+
+  const now = (): number => Date.now() + offset;
+
+  function note(sentAt: number, answered: number): void {
+    const at = performance.now();
+    if (at - beatAt > silenceMs / 2) watchesSince = at;
+    beatAt = at;
+    offset = Math.round(answered - (sentAt + Date.now()) / 2);
+  }
+
+  async function join(): Promise<void> {
+    const sentAt = Date.now();
+    const found = await transact(async ({ one, all, run }) => {
+      const moment = (await one<{ readonly at: number }>(`SELECT ${nowMs} AS at`))?.at ?? 0;
+      const taken = await all<{ readonly slot: number }>("SELECT slot FROM process WHERE beat > ?", moment - vacancyMs);
+      const free = Array.from({ length: slots }, (_, each) => each).find(
+        (each) => !taken.some(({ slot }) => slot === each),
+      );
+      if (free === undefined) throw new GatewayError("store_unavailable", crowded, { isLasting: true });
+      await run(enterStatement, free, token, moment, moment - vacancyMs);
+      for (const statement of leftovers) await run(statement, moment - vacancyMs, free);
+      return { free, moment };
+    });
+    slot = found.free;
+    note(sentAt, found.moment);
+  }
+
+  async function beat(): Promise<void> {
+    const sentAt = Date.now();
+    const [, [row] = []] = await askTogether([withoutSync], [beatStatement, slot, token]);
+    if (row === undefined) await join();
+    else note(sentAt, Number(row[0]));
+    await onBeat();
+  }
+
+  function beatLater(): void {
+    timer = setTimeout(() => {
+      // Whoever is not heard is asked again.
+      beating = beat()
+        .catch(() => {})
+        .finally(beatLater);
+    }, beatMs).unref();
+  }
+
+  await join();
+  beatLater();
+  return {
+    slot: () => slot,
+    now,
+    deadBefore: () => (performance.now() - watchesSince > silenceMs ? now() - silenceMs : 0),
+    async leave() {
+      clearTimeout(timer);
+      await beating;
+      clearTimeout(timer);
+      await tables.run("DELETE FROM claim WHERE holder = ?", slot).catch(() => {});
+      await tables.run("DELETE FROM process WHERE slot = ? AND token = ?", slot, token).catch(() => {});
+    },
+  };
+}
+
+/** What is written after it in its transaction is not waited for until it is on the disk. */
+export const withoutSync = "SET LOCAL synchronous_commit = off";
+
+const nowMs = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
+const enterStatement = `INSERT INTO process (slot, token, beat) VALUES (?, ?, ?)
+  ON CONFLICT (slot) DO UPDATE SET token = excluded.token, beat = excluded.beat WHERE process.beat <= ?`;
+const beatStatement = `UPDATE process SET beat = ${nowMs} WHERE slot = $1 AND token = $2 RETURNING beat`;
+/** Of whoever had the place before, and of all whose place is free. */
+const gone = "NOT IN (SELECT slot FROM process WHERE beat > ? AND slot <> ?)";
+const leftovers = [
+  `DELETE FROM claim WHERE holder ${gone}`,
+  `DELETE FROM delta WHERE turn IN (SELECT turn FROM running WHERE process ${gone})`,
+  `DELETE FROM running WHERE process ${gone}`,
+];
+const crowded = `${slots} gateways use the session store's database already (gateway.sessions.store). Stop some, or use another database.`;
