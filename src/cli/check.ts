@@ -6,7 +6,7 @@ import { toFileForm } from "../config/keys.ts";
 import { ConfigError } from "../config/problem.ts";
 import type { Lane } from "../core/route/lane.ts";
 import { openLanes } from "../lanes.ts";
-import { fileOf, nameStore, openCold } from "../store/open.ts";
+import { examineServer, fileOf, nameStore, openCold } from "../store/open.ts";
 import type { Command } from "./command.ts";
 import { findGateway, toAddress } from "./gateway.ts";
 import { complain, messageOf, print, toLine } from "./output.ts";
@@ -75,7 +75,7 @@ async function examine(options: Readonly<Record<string, string | undefined>>): P
   const findings: readonly Finding[] = [
     ["ok", "configuration", config.file ?? "no file, so both endpoints are on"],
     ...warnings.map(({ path, message }): Finding => ["warning", path, message]),
-    await judge("store", () => judgeStore(config.store)),
+    ...(await judgeStore(config.store)),
     await judge("gateway", () => judgeGateway(config)),
     ["ok", "default adapter", `${config.defaultAdapter}: ${reason}`],
     // In parallel: only the slowest one counts.
@@ -98,12 +98,23 @@ async function judge(about: string, look: () => Promise<string>): Promise<Findin
   }
 }
 
-async function judgeStore(address: string): Promise<string> {
+async function judgeStore(address: string): Promise<readonly Finding[]> {
   const file = fileOf(address);
-  if (file !== undefined && !existsSync(file)) return `${file} is made at the first start`;
+  if (file !== undefined) return [await judge("store", () => judgeFile(file, address))];
+  const name = nameStore(address);
+  try {
+    const traits = await examineServer(address);
+    return traits.map(([isWell, text]) => [isWell ? "ok" : "warning", "store", `${name}: ${text}`]);
+  } catch (thrown) {
+    return [["problem", "store", `${name}: ${messageOf(thrown)}`]];
+  }
+}
+
+async function judgeFile(file: string, address: string): Promise<string> {
+  if (!existsSync(file)) return `${file} is made at the first start`;
   const store = await openCold(address);
   await store.listSessions({ limit: 1 }).finally(() => store.close());
-  return nameStore(address);
+  return file;
 }
 
 async function judgeGateway(config: Config): Promise<string> {

@@ -2,9 +2,9 @@
 import cluster from "node:cluster";
 import type { Portico } from "../portico.ts";
 import { type Ask, connect } from "./channel.ts";
-import { UsageError } from "./command.ts";
+import { CommandError, UsageError } from "./command.ts";
 import { openGateway } from "./open.ts";
-import { complain, messageOf, outlastOutput } from "./output.ts";
+import { messageOf, outlastOutput } from "./output.ts";
 
 /** Returns the exit code. It drains as soon as the channel is closed: by the parent, or because there is none any more. */
 export async function work(): Promise<number> {
@@ -35,11 +35,8 @@ export async function work(): Promise<number> {
   });
 
   await released;
-  try {
-    await running?.close();
-    return 0;
-  } catch (thrown) {
-    complain(`A worker did not stop cleanly: ${messageOf(thrown)}`);
-    return 1;
-  }
+  await running?.close().catch((thrown: unknown) => {
+    throw new CommandError(`A worker did not stop cleanly: ${messageOf(thrown)}`);
+  });
+  return 0;
 }

@@ -151,11 +151,15 @@ export async function openWorkers(first: Config): Promise<Pick<Portico, "address
 /** Node forgets a connection that it hands to a worker which is just dying: nobody would answer it, nor ever close it. */
 function watchHanding(child: ChildProcess): () => void {
   const { send } = child;
-  let last: unknown;
+  /** The last one of each listener: the next is handed when the worker has taken that, and Node has closed it here. */
+  const handed = new Map<unknown, unknown>();
   child.send = (...given: readonly unknown[]): boolean => {
-    if (typeof given[1] === "object") last = given[1] ?? last;
+    const [message, handle] = given;
+    if (isObject(message) && isObject(handle)) handed.set(message["key"], handle);
     return Reflect.apply(send, child, given);
   };
-  // Where the worker took it, it is closed here already.
-  return () => isObject(last) && typeof last["close"] === "function" && Reflect.apply(last["close"], last, []);
+  return () => {
+    for (const handle of handed.values())
+      if (isObject(handle) && typeof handle["close"] === "function") Reflect.apply(handle["close"], handle, []);
+  };
 }

@@ -1,5 +1,5 @@
 /** Opens a store by its address: a file that belongs to one gateway, or a database of many. */
-import type { ColdStore, GatewayStore } from "./store.ts";
+import type { ColdStore, GatewayStore, Trait } from "./store.ts";
 
 /** `onFatal`: the store can never be trusted again, so the gateway must stop, and say why. */
 export async function openStore(address: string, onFatal: (message: string) => void): Promise<GatewayStore> {
@@ -14,6 +14,11 @@ export async function openCold(address: string): Promise<ColdStore> {
   const file = fileOf(address);
   if (file !== undefined) return (await import("./sqlite.ts")).openColdSqlite(file);
   return (await import("./postgres.ts")).openColdPostgres(address);
+}
+
+/** What is said of a database's server. Throws if it cannot be used. */
+export async function examineServer(address: string): Promise<readonly Trait[]> {
+  return (await import("./postgres/examine.ts")).examine(address);
 }
 
 /** Undefined: it is a database's. */

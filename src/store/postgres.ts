@@ -1,4 +1,5 @@
 /** The store of many processes: a database of PostgreSQL that is ours alone. */
+import { GatewayError } from "../core/errors.ts";
 import type { Query } from "../core/store.ts";
 import type { Access } from "./access.ts";
 import { cold, toNumber } from "./cold.ts";
@@ -9,7 +10,7 @@ import { createOperator } from "./operator.ts";
 import { createCommits } from "./postgres/commit.ts";
 import { type Database, openDatabase } from "./postgres/database.ts";
 import { createFind } from "./postgres/find.ts";
-import { prepareTables } from "./postgres/layout.ts";
+import { codeOf, prepareTables } from "./postgres/layout.ts";
 import { meet } from "./postgres/meeting.ts";
 import { createOwnWrites } from "./postgres/writes.ts";
 import { createReads } from "./reads.ts";
@@ -112,7 +113,7 @@ async function open<Store>(address: string, make: (opened: Opened) => Promise<St
     return await make({ database, access: await openAccess(database), keeping, close });
   } catch (thrown) {
     await close();
-    throw thrown;
+    throw explain(thrown);
   }
 }
 
@@ -128,6 +129,14 @@ async function openAccess({ tables, transact }: Database): Promise<Access> {
     // It is gone from every column; its space the server's own vacuum takes back.
     scrub: async () => {},
   };
+}
+
+/** What the server says of a database that is not there, or not ours, is for the operator alone. */
+function explain(thrown: unknown): unknown {
+  const cause = thrown instanceof GatewayError ? thrown.cause : undefined;
+  if (!(cause instanceof Error) || !/^(28|3D|42501)/.test(codeOf(cause))) return thrown;
+  const message = `The session store's database refuses the gateway: ${cause.message}. Check its address (gateway.sessions.store).`;
+  return new GatewayError("store_unavailable", message, { cause, isLasting: true });
 }
 
 type Functions = Readonly<Record<string, (given: never) => Promise<unknown>>>;

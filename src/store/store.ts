@@ -11,6 +11,9 @@ export interface ColdStore extends Operator {
   close(): Promise<void>;
 }
 
+/** What is said of a store's server, and whether it is well. */
+export type Trait = readonly [isWell: boolean, text: string];
+
 export function sessionErased(): GatewayError {
   return new GatewayError(
     "not_found",

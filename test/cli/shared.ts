@@ -1,4 +1,5 @@
 /** What the tests of the command line share: one program for a file, and asking until it is so. */
+import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { after, type TestContext } from "node:test";
@@ -13,9 +14,14 @@ export function createFileScope(): TestContext {
   return { after: (end: () => unknown) => void ends.push(end) } as TestContext;
 }
 
-/** Asks until it is so: a signal to another process has no answer. */
+/** Asks until it is so, or gives up: a signal to another process has no answer. */
 export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await setTimeout(10);
+  // A test that was given up would ask for ever, and its file would never end.
+  const end = performance.now() + 30_000;
+  while (!(await isSo())) {
+    assert.ok(performance.now() < end, `It does not become so: ${isSo}`);
+    await setTimeout(10);
+  }
 }
 
 /** Whether a port of the loopback address accepts connections. */

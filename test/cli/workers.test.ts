@@ -120,6 +120,9 @@ test("a worker that dies is replaced and logged, the others answer meanwhile, an
   await until(async () => (await readFigures(address)).get(answered)! >= 2);
   const before = (await readFigures(address)).get(answered)!;
   process.kill(killed, "SIGKILL");
+  // Nobody who comes just now waits for ever.
+  const outcomes = await Promise.allSettled(Array.from({ length: 12 }, () => ask(address)));
+  assert.ok(outcomes.some((outcome) => outcome.status === "fulfilled" && Number(outcome.value.text) === other));
   await until(() => logged().includes("A worker ended (SIGKILL)"));
   for (let turns = 0; turns < 4; turns++) assert.notEqual(Number((await ask(address)).text), killed);
   assert.notEqual((await findWorkers(address, 1, [killed, other]))[0], other);

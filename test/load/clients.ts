@@ -50,7 +50,7 @@ export function gatherShown({ received }: Server): (question: string) => readonl
 }
 
 /**
- * One turn; false if its end was not received. Of what this client knows the model must have seen all, once and in order;
+ * One turn; false if its end was not received, or it may fail and did. Of what this client knows the model must have seen all, once and in order;
  * after it at most turns that were in flight at a crash, whole.
  */
 export async function takeTurn(
@@ -58,6 +58,7 @@ export async function takeTurn(
   address: string,
   agent: Agent,
   shownFor: (question: string) => readonly string[] | undefined,
+  mayFail = false,
 ): Promise<boolean> {
   const { user, on, stream, manner, known, unheard } = client;
   const repeated = manner === "keyed" ? unheard.pop() : undefined;
@@ -71,7 +72,7 @@ export async function takeTurn(
   const headers: Record<string, string> = manner === "keyed" ? { "idempotency-key": question } : {};
   const wish: Wish = { on, stream, say, more: { user }, headers };
   const received = await receive(address, agent, wish);
-  const text = received && textOf(wish, received);
+  const text = received && !(mayFail && hasFailed(received)) ? textOf(wish, received) : undefined;
   if (received === undefined || text === undefined) {
     unheard.push(question);
     return false;
@@ -124,6 +125,11 @@ const terminalEvent = {
   chat: /^data: [^\n]*"finish_reason":"stop"[^\n]*\n\n/m,
   responses: /^event: response\.completed\n[^\n]+\n\n/m,
 } as const;
+
+/** It was told that it failed. */
+function hasFailed({ status, raw }: Received): boolean {
+  return status >= 500 || /^data: \{"error":|^event: response\.failed/m.test(raw);
+}
 
 /** The answer's text; undefined if it was cut off. */
 function textOf(wish: Wish, { status, headers, raw, complete }: Received): string | undefined {

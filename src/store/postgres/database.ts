@@ -20,11 +20,13 @@ export interface Database {
   transact<Result>(run: (tables: Tables) => Promise<Result>): Promise<Result>;
   /** Outside of any transaction. */
   readonly tables: Tables;
+  /** Whether what answers is not the server itself. */
+  isPooled(): Promise<boolean>;
   close(): Promise<void>;
 }
 
 /** One for what turns look up, one for what they write, the others for what takes longer. */
-const maxConnections = 6;
+export const maxConnections = 6;
 const connectMs = 3_000;
 /** How long a statement may take, so that a server that has vanished is not waited for. */
 const patienceMs = 10_000;
@@ -49,8 +51,9 @@ export function openDatabase(address: string, suffer: (refusal: GatewayError) =>
     types,
     pipeline: true,
   } as pg.PoolConfig);
-  // Whoever uses it next is told.
+  // Whoever uses it, or uses it next, is told.
   pool.on("error", () => {});
+  pool.on("connect", (client) => void client.on("error", () => {}));
 
   const numbered = createNumbering();
 
@@ -119,6 +122,15 @@ export function openDatabase(address: string, suffer: (refusal: GatewayError) =>
         (thrown) => isAbsent(thrown) || isOvertaken(thrown),
       ),
     tables: toTables((text, values) => insist(() => askOnce(text, values), isAbsent)),
+    isPooled: () =>
+      insist(
+        () =>
+          use(async (client) => {
+            const { rows } = await client.query<{ readonly pid: number }>("SELECT pg_backend_pid() AS pid");
+            return rows[0]?.pid !== (client as unknown as { readonly processID: number }).processID;
+          }),
+        isAbsent,
+      ),
     close: () => pool.end(),
   };
 }
