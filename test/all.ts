@@ -1,6 +1,7 @@
 /**
  * Runs every test. A process a file would take most of the time, so most files share two, and those that load the
- * machine a third. With `long`, runs those alone that have many rounds, all of them and with seeds of the day.
+ * machine a third; what is about stored data runs once more on PostgreSQL. With `long`, runs those alone that have many
+ * rounds, all of them and with seeds of the day.
  */
 import { spawn } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
@@ -22,26 +23,32 @@ const groups = Object.groupBy(files, (file) => {
   return /^test\/(cli|config|http|sessions)\//.test(file) ? "outer" : "rest";
 });
 const { outer = [], rest = [], ...apart } = groups;
+/** What one engine alone promises is in a folder of its name. */
+const stored = files.filter((file) => /^test\/(outlive|responses|sessions|store)\/[^/]*$/.test(file));
 
 const temporary = process.env["TMPDIR"] ?? makeFolderInMemory();
 if (temporary !== undefined) process.env["TMPDIR"] = temporary;
-const postgres = process.env["PORTICO_POSTGRES"] ?? (await startPostgres());
+const postgres = need("postgres");
+const server = postgres.skip === false ? await findServer() : undefined;
 const env = {
   ...process.env,
-  ...(postgres !== undefined && { PORTICO_POSTGRES: postgres }),
+  ...(server !== undefined && { PORTICO_POSTGRES: server }),
   ...(isLong && { PORTICO_LONG: "1" }),
 };
 
+/** As results call a file. */
+const nameOf = (file: string) => file.slice("test/".length);
+const expected = files.map(nameOf);
 const results: Result[] = [];
 const complaints: string[] = [];
 
-/** One server for all processes, where there is the program. */
-async function startPostgres(): Promise<string | undefined> {
-  return need("postgres").skip === false ? (await openPostgres(wholeProcess)).address : undefined;
+/** One server for all processes. */
+async function findServer(): Promise<string> {
+  return process.env["PORTICO_POSTGRES"] ?? (await openPostgres(wholeProcess)).address;
 }
 
-/** Runs test files in one process. */
-async function run(tests: readonly string[]): Promise<void> {
+/** Runs test files in one process, which may be told apart by more variables, and by what its results' names begin with. */
+async function run(tests: readonly string[], more: NodeJS.ProcessEnv = {}, prefix = ""): Promise<void> {
   if (tests.length === 0) return;
   const timeout = `--test-timeout=${isLong ? 7_200_000 : 120_000}`;
   const options = [
@@ -54,23 +61,40 @@ async function run(tests: readonly string[]): Promise<void> {
   const reporter = "--test-reporter=./test/harness/reporter.ts";
   const child = spawn(process.execPath, [...options, reporter, ...tests], {
     cwd: root,
-    env,
+    env: { ...env, ...more },
     stdio: ["ignore", "pipe", "inherit"],
   });
   let isWhole = false;
   for await (const line of createInterface(child.stdout)) {
     if (line === allTold) isWhole = true;
-    else if (line.startsWith(mark)) results.push(JSON.parse(line.slice(mark.length)));
-    else console.log(line);
+    else if (line.startsWith(mark)) tell(JSON.parse(line.slice(mark.length)), prefix);
+    else console.log(`${prefix}${line}`);
   }
   if (!isWhole) complaints.push(`a process ended before its tests did: ${tests.join(" ")}`);
 }
 
-async function runInTurn(groups: readonly (readonly string[])[]): Promise<void> {
-  for (const tests of groups) await run(tests);
+function tell(result: Result, prefix: string): void {
+  results.push({ ...result, name: `${prefix}${result.name}` });
 }
 
-await Promise.all([run(outer), run(rest), runInTurn(Object.values(apart).map((tests = []) => tests))]);
+async function runApart(): Promise<void> {
+  for (const tests of Object.values(apart)) await run(tests ?? []);
+  await runOnPostgres();
+}
+
+/** With fewer rounds: each takes longer, and what they are about is the same. */
+async function runOnPostgres(): Promise<void> {
+  const prefix = "postgres: ";
+  if (postgres.skip !== false) {
+    tell({ name: "the tests of stored data", outcome: "skipped", why: postgres.skip, ms: 0 }, prefix);
+    return;
+  }
+  const rounds = process.env["PORTICO_RUNS"] ?? (isLong ? undefined : "100");
+  await run(stored, { PORTICO_ENGINE: "postgres", PORTICO_RUNS: rounds }, prefix);
+  expected.push(...stored.map((file) => prefix + nameOf(file)));
+}
+
+await Promise.all([run(outer), run(rest), runApart()]);
 
 const names = new Set<string>();
 for (const { name, outcome, why } of results) {
@@ -79,9 +103,8 @@ for (const { name, outcome, why } of results) {
   if (outcome === "failed") complaints.push(`${name}: ${why}`);
   if (outcome === "skipped") console.log(`skipped: ${name} (${why})`);
 }
-for (const file of files) {
-  const prefix = `${file.slice("test/".length)} > `;
-  if (!results.some(({ name }) => name.startsWith(prefix))) complaints.push(`${file}: no test of it has run`);
+for (const file of expected) {
+  if (!results.some(({ name }) => name.startsWith(`${file} > `))) complaints.push(`${file}: no test of it has run`);
 }
 for (const complaint of complaints) console.log(`✖ ${complaint}\n`);
 

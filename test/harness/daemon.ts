@@ -13,9 +13,9 @@ export interface Home {
 }
 
 export interface Daemon {
-  /** Sends a signal, and waits until the last of its processes is gone. */
-  end(signal: NodeJS.Signals): Promise<void>;
-  /** Kills all of its processes at once, and waits until they are gone. */
+  /** Sends a signal, and waits until the last of its processes is gone. Without one it ends at once, and tidies up. */
+  end(signal?: NodeJS.Signals): Promise<void>;
+  /** Kills all of its processes, which leave whatever they leave, and waits until they are gone. */
   kill(): Promise<void>;
 }
 
@@ -46,8 +46,8 @@ export async function startDaemon(path: string, args: readonly string[], home: H
     process.kill(pid, "SIGSTOP");
     for (const each of [...childrenOf(pid), pid]) process.kill(each, "SIGKILL");
   };
-  const forget = endAtExit(killAll);
-  child.once("close", forget);
+  const forget = [endAtExit(() => child.kill(atOnce)), outlast(child.pid, home)];
+  child.once("close", () => forget.forEach((each) => each()));
   let said = "";
   await new Promise<void>((resolve, reject) => {
     child.stderr.setEncoding("utf8").on("data", (piece: string) => {
@@ -67,7 +67,7 @@ export async function startDaemon(path: string, args: readonly string[], home: H
     await ended;
   }
   return {
-    end(signal) {
+    end(signal = atOnce) {
       child.kill(signal);
       return wait();
     },
@@ -76,6 +76,19 @@ export async function startDaemon(path: string, args: readonly string[], home: H
       return wait();
     },
   };
+}
+
+/** A server waits for nobody then, but gives back what it has of the system. */
+const atOnce = "SIGQUIT";
+
+/** Ends a program, and removes its folder, even if this process is killed; returns how to give that up. */
+function outlast(pid: number | undefined, { cwd }: Home): () => void {
+  const script = 'read -r _; kill -QUIT "$0" && sleep 1; rm -rf "$1"';
+  // It is told by the end of its input, and by no signal that a terminal sends to all.
+  const guard = spawn("sh", ["-c", script, String(pid), cwd], { stdio: ["pipe", "ignore", "ignore"], detached: true });
+  guard.unref();
+  if (guard.stdin instanceof Socket) guard.stdin.unref();
+  return () => void guard.kill();
 }
 
 /** Only Linux tells them; elsewhere they notice by themselves that the first is gone. */

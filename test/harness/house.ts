@@ -13,6 +13,7 @@ import {
   type PorticoSettings,
   type Turn,
 } from "../../src/index.ts";
+import { type Keys, withStore } from "./engine.ts";
 import { endAfter, makeFolder, type Scope } from "./scope.ts";
 
 export { ConfigError, openPortico } from "../../src/index.ts";
@@ -108,9 +109,6 @@ function textOf(content: Content): string {
     .join("");
 }
 
-/** Settings as a config file has them. */
-type Keys = Readonly<Record<string, unknown>>;
-
 export interface Options {
   /** Keys under `gateway`, `gateway.http` and `gateway.http.limits`, beside the usual ones. */
   readonly gateway?: Keys;
@@ -152,7 +150,7 @@ export async function openGateway(scope: Scope, options: Options = {}): Promise<
       void logged.push({ level, fields: fields as Logged["fields"], message });
   const isScripted = options.gateway?.["adapters"] === undefined;
   const given = { ...(isScripted && { model: model.adapter }), ...options.given };
-  const settings = toSettings(options);
+  const settings = toSettings({ ...options, gateway: await withStore(folder, options.gateway) });
   const portico = await openPortico(settings, {
     folder,
     env: options.env ?? {},

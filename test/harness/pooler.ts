@@ -22,7 +22,7 @@ export async function openPooler(scope: Scope, address: string): Promise<string>
   ];
   writeFileSync(join(home.cwd, "pgbouncer.ini"), settings.join("\n"));
   const daemon = await startDaemon(need("pgbouncer").path, ["pgbouncer.ini"], home, "process up");
-  endAfter(scope, () => daemon.kill());
+  endAfter(scope, () => daemon.end());
   server.host = `127.0.0.1:${port}`;
   return server.href;
 }

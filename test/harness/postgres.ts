@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { Client } from "pg";
+import { Client, Pool } from "pg";
 import { type Daemon, type Home, makeHome, startDaemon } from "./daemon.ts";
 import { need } from "./needs.ts";
 import { endAfter, findFreePort, type Scope } from "./scope.ts";
@@ -14,13 +14,36 @@ import { endAfter, findFreePort, type Scope } from "./scope.ts";
  * whoever is still connected to it.
  */
 export async function newDatabase(scope: Scope): Promise<string> {
-  const server = process.env["PORTICO_POSTGRES"] ?? (await (own ??= openPostgres(wholeProcess))).address;
+  const server = await findServer();
   const address = await createDatabase(server);
-  endAfter(scope, () => tell(server, `DROP DATABASE ${nameOf(address)} WITH (FORCE)`));
+  endAfter(scope, () => ask(server, `DROP DATABASE ${nameOf(address)} WITH (FORCE)`));
   return address;
 }
 
+/** A new, empty schema of a database that all tests share: for most of them as good, and much cheaper. */
+export async function newSchema(scope: Scope): Promise<string> {
+  const pool = await (shared ??= openShared());
+  const name = newName();
+  await pool.query(`CREATE SCHEMA ${name}`);
+  endAfter(scope, () => pool.query(`DROP SCHEMA ${name} CASCADE`));
+  return `${pool.options.connectionString}?options=-c%20search_path%3D${name}`;
+}
+
 let own: Promise<Postgres> | undefined;
+let shared: Promise<Pool> | undefined;
+
+async function findServer(): Promise<string> {
+  return process.env["PORTICO_POSTGRES"] ?? (await (own ??= openPostgres(wholeProcess))).address;
+}
+
+/** The database of the schemas, which another process may be making at this moment. */
+async function openShared(): Promise<Pool> {
+  const server = await findServer();
+  const name = "portico_test";
+  const isThere = await ask(server, `CREATE DATABASE ${name}`).catch((thrown: unknown) => thrown);
+  if (isThere instanceof Error && !/already exists/.test(isThere.message)) throw isThere;
+  return new Pool({ connectionString: toAddress(server, name), max: 2, allowExitOnIdle: true });
+}
 
 /** What is started in it ends when the process exits. */
 export const wholeProcess: Scope = { after: () => undefined };
@@ -72,6 +95,8 @@ const usual = [
   "max_connections = 200",
   "shared_buffers = '32MB'",
   "wal_keep_size = '256MB'",
+  // In its folder, and gone with it when it was killed.
+  "dynamic_shared_memory_type = 'mmap'",
 ];
 const careless = ["fsync = off", "full_page_writes = off", "synchronous_commit = off"];
 
@@ -96,18 +121,27 @@ async function openServer(scope: Scope, home: Home): Promise<Postgres> {
     await stop();
     await start();
     const standby = await openServer(scope, copy);
-    return { ...standby, promote: () => tell(standby.address, "SELECT pg_promote()") };
+    return { ...standby, promote: async () => void (await ask(standby.address, "SELECT pg_promote()")) };
   }
 
-  endAfter(scope, kill);
+  endAfter(scope, () => daemon?.end());
   await start();
   return { address, port, createDatabase: () => createDatabase(address), start, stop, kill, makeStandby };
 }
 
 async function createDatabase(server: string): Promise<string> {
+  const name = newName();
+  await ask(server, `CREATE DATABASE ${name}`);
+  return toAddress(server, name);
+}
+
+function newName(): string {
+  return `portico_${randomUUID().replaceAll("-", "")}`;
+}
+
+function toAddress(server: string, database: string): string {
   const address = new URL(server);
-  address.pathname = `portico_${randomUUID().replaceAll("-", "")}`;
-  await tell(server, `CREATE DATABASE ${nameOf(address.href)}`);
+  address.pathname = database;
   return address.href;
 }
 
@@ -115,11 +149,16 @@ function nameOf(address: string): string {
   return new URL(address).pathname.slice(1);
 }
 
-async function tell(server: string, statement: string): Promise<void> {
-  const client = new Client({ connectionString: server });
+/** The rows of one statement, by a connection of its own. */
+export async function ask(
+  address: string,
+  statement: string,
+  ...values: readonly unknown[]
+): Promise<Readonly<Record<string, unknown>>[]> {
+  const client = new Client({ connectionString: address });
   await client.connect();
   try {
-    await client.query(statement);
+    return (await client.query(statement, [...values])).rows;
   } finally {
     await client.end();
   }

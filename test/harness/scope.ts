@@ -43,8 +43,21 @@ function leave(): void {
 /** A folder that is removed at the end. */
 export function makeFolder(scope: Scope): string {
   const folder = mkdtempSync(join(tmpdir(), "portico-"));
-  endAfter(scope, () => rmSync(folder, { recursive: true, force: true }));
+  scopes.set(folder, scope);
+  endAfter(scope, () => {
+    scopes.delete(folder);
+    rmSync(folder, { recursive: true, force: true });
+  });
   return folder;
+}
+
+const scopes = new Map<string, Scope>();
+
+/** Whose end is the folder's, for what belongs to it and is elsewhere. */
+export function scopeOf(folder: string): Scope {
+  const scope = scopes.get(folder);
+  if (scope === undefined) throw new Error(`${folder} was not made for a test.`);
+  return scope;
 }
 
 /** A free port of the loopback address, outside of the range that the system assigns to connections. */

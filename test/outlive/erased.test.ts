@@ -1,9 +1,8 @@
 /** What is kept for turns that outlive their caller is erased with their user, from the files too. */
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "node:test";
 import { begin, call, hear, type Wish } from "../harness/client.ts";
+import { placesWith } from "../harness/engine.ts";
 import { openGateway, operatorToken, say, shareGateway } from "../harness/house.ts";
 import { ask, askWell, cancel, ended, failsAfter, hold, idIn, keyed, look, promise, remove } from "./outlive.ts";
 
@@ -36,7 +35,7 @@ test("of an erased user no word is left in the files: background, keyed, streame
   await hear(left, canary);
   left.destroy();
   await cut.aborted;
-  assert.ok(bytesOf(folder).includes(canary));
+  assert.notDeepEqual(await placesWith(folder, canary), []);
 
   const erase = () => call(address, "DELETE", `/operator/sessions?user=${user}`, undefined, { token: operatorToken });
   assert.equal((await erase()).status, 200);
@@ -46,7 +45,7 @@ test("of an erased user no word is left in the files: background, keyed, streame
   await erase();
   for (const id of ids) assert.equal((await look(address, id, "?stream=true")).status, 404);
   await close();
-  assert.ok(!bytesOf(folder).includes(canary));
+  assert.deepEqual(await placesWith(folder, canary), []);
 });
 
 test("a keyed answer that was deleted is not told again: its key asks the model anew", async () => {
@@ -60,12 +59,3 @@ test("a keyed answer that was deleted is not told again: its key asks the model 
   assert.equal(again.headers.get("x-portico-replayed"), null);
   assert.equal(again.body.output[0].content[0].text, "new");
 });
-
-/** All that is in the files of a folder. */
-function bytesOf(folder: string): string {
-  const paths = readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name));
-  return paths
-    .filter((path) => statSync(path).isFile())
-    .map((path) => readFileSync(path, "latin1"))
-    .join("\n");
-}

@@ -2,7 +2,17 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { begin, call, type Endpoint, hear, readAll, tell, type Wish } from "../harness/client.ts";
-import { type Delta, gate, makeFolder, openGateway, operatorToken, say, type Scope, seenBy } from "../harness/house.ts";
+import {
+  type Delta,
+  endAfter,
+  gate,
+  makeFolder,
+  openGateway,
+  operatorToken,
+  say,
+  type Scope,
+  seenBy,
+} from "../harness/house.ts";
 import { createClients, type Fate, type Kind, nextSending, type Step } from "./clients.ts";
 import { judge, type Session } from "./oracle.ts";
 import { callIdOf, toDeltas, toWire, wordsOf } from "./script.ts";
@@ -28,7 +38,7 @@ export async function openStage(scope: Scope): Promise<Stage> {
     for (const end of ends.splice(0)) await end();
   };
   let gateway = await open();
-  scope.after(close);
+  endAfter(scope, close);
   let left = gate();
   return {
     get address() {

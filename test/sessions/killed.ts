@@ -1,6 +1,7 @@
 /** A gateway as its own process, which can be killed in the middle of a turn, before a model's server. */
 import type { TestContext } from "node:test";
 import { messagesOf, replyWith, startServer } from "../harness/client.ts";
+import { withStore } from "../harness/engine.ts";
 import { gate, makeFolder } from "../harness/house.ts";
 import { runProgram, toConfig, writeConfig } from "../harness/program.ts";
 import type { Script } from "../harness/upstream.ts";
@@ -10,7 +11,7 @@ import { callIdOf, kindOf, wordsOf } from "./script.ts";
 export async function openKillableStage(scope: TestContext): Promise<Stage> {
   const folder = makeFolder(scope);
   const server = await startServer(scope, { retries: 0 });
-  writeConfig(folder, toConfig({ gateway: { adapters: server.adapters } }));
+  writeConfig(folder, toConfig({ gateway: await withStore(folder, { adapters: server.adapters }) }));
   const start = () => runProgram(scope, folder, "start");
   let program = start();
   let address = await program.address();

@@ -1,6 +1,5 @@
-/** What the tests of stored data share: the operator's routes, and the raw files as bytes. */
+/** What the tests of stored data share: the operator's routes, and where the data is. */
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Answered, call } from "../harness/client.ts";
 import { operatorToken } from "../harness/house.ts";
@@ -39,14 +38,6 @@ export async function sessionIds(gateway: Listening, query = ""): Promise<string
 /** The default database of a gateway with this folder. */
 export function databaseIn(folder: string): string {
   return join(folder, ".portico", "portico.db");
-}
-
-/** Which files of the data folder have these bytes: the database, its log and index, whatever lies beside them. */
-export function filesWith(folder: string, word: string): string[] {
-  const data = join(folder, ".portico");
-  const names = readdirSync(data, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  const files = names.map(({ parentPath, name }) => join(parentPath, name));
-  return files.filter((file) => readFileSync(file).includes(word));
 }
 
 /** Looks again and again for what is about to come; a test that waits in vain fails, and does not look for ever. */

@@ -1,10 +1,11 @@
-/** Deleting is real: what was said is gone from the raw files and from every export, whatever became of its turn. */
+/** Deleting is real: what was said is gone from wherever it was stored and from every export, whatever became of its turn. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { begin, call as request, endpoints, hear, tell, tellWell, type Wish } from "../harness/client.ts";
+import { placesWith, withStore } from "../harness/engine.ts";
 import { call, type Gateway, gate, makeFolder, openGateway, say, type Script } from "../harness/house.ts";
 import { runProgram, toConfig, writeConfig } from "../harness/program.ts";
-import { exportArchive, filesWith, operate, sessionIds, until } from "./aid.ts";
+import { exportArchive, operate, sessionIds, until } from "./aid.ts";
 
 const user = "ann-of-the-garden";
 const canary = "quetzalcoatlus";
@@ -116,7 +117,7 @@ for (const ending of ["completed", "cancelled", "failed", "running"] as const) {
       await deleteUser(gateway);
       open.open();
       await gateway.close();
-      assert.deepEqual(filesWith(folder, canary), []);
+      assert.deepEqual(await placesWith(folder, canary), []);
     });
   }
 }
@@ -132,11 +133,11 @@ async function deleteUser(gateway: Gateway): Promise<void> {
 
 /** Also after the gateway has ended, when nothing of its memory can reach the files any more. */
 async function isGone(gateway: Gateway): Promise<void> {
-  assert.deepEqual(filesWith(gateway.folder, canary), []);
+  assert.deepEqual(await placesWith(gateway.folder, canary), []);
   assert.ok(!(await exportArchive(gateway)).includes(canary));
   assert.deepEqual(await sessionIds(gateway), []);
   await gateway.close();
-  assert.deepEqual(filesWith(gateway.folder, canary), []);
+  assert.deepEqual(await placesWith(gateway.folder, canary), []);
 }
 
 for (const on of endpoints) {
@@ -144,7 +145,7 @@ for (const on of endpoints) {
     const [started, open] = [gate(), gate()];
     const gateway = await openGateway(context);
     await tellWell(gateway.address, full(on));
-    assert.notDeepEqual(filesWith(gateway.folder, canary), [], "it was there");
+    assert.notDeepEqual(await placesWith(gateway.folder, canary), [], "it was there");
     gateway.model.script = async function* () {
       yield say(`half ${canary}`);
       started.open();
@@ -167,9 +168,9 @@ test("a deleted response is gone from the files at once, and its followers go on
   const more = { previous_response_id: first.id };
   const second = await tellWell(address, { on: "responses", say: `second ${canary}`, more });
   const third = await tellWell(address, { on: "responses", say: "third", more: { previous_response_id: second.id } });
-  assert.notDeepEqual(filesWith(folder, canary), []);
+  assert.notDeepEqual(await placesWith(folder, canary), []);
   assert.equal((await request(address, "DELETE", `/v1/responses/${second.id}`)).status, 200);
-  assert.deepEqual(filesWith(folder, canary), []);
+  assert.deepEqual(await placesWith(folder, canary), []);
   assert.ok(!(await exportArchive(gateway)).includes(canary));
   assert.equal((await request(address, "GET", `/v1/responses/${second.id}`)).status, 404);
   await tellWell(address, { on: "responses", say: "fourth", more: { previous_response_id: third.id } });
@@ -185,12 +186,12 @@ test("a deleted conversation, and an item deleted from one, are gone from the fi
   await tellWell(address, { on: "responses", say: "go on, archaeopteryx", more });
   const path = `/v1/conversations/${conversation.id}`;
   const { body } = await request(address, "GET", `${path}/items?order=asc`);
-  assert.notDeepEqual(filesWith(folder, canary), []);
+  assert.notDeepEqual(await placesWith(folder, canary), []);
   assert.equal((await request(address, "DELETE", `${path}/items/${body.data[0].id}`)).status, 200);
-  assert.deepEqual(filesWith(folder, canary), []);
-  assert.notDeepEqual(filesWith(folder, "archaeopteryx"), []);
+  assert.deepEqual(await placesWith(folder, canary), []);
+  assert.notDeepEqual(await placesWith(folder, "archaeopteryx"), []);
   assert.equal((await request(address, "DELETE", path)).status, 200);
-  assert.deepEqual(filesWith(folder, "archaeopteryx"), [], "its turns go with it");
+  assert.deepEqual(await placesWith(folder, "archaeopteryx"), [], "its turns go with it");
 });
 
 test("a hint and a key are kept only as hashes: neither is in the files, an export or the log", async (context) => {
@@ -207,7 +208,7 @@ test("a hint and a key are kept only as hashes: neither is in the files, an expo
   const logged = JSON.stringify(gateway.logged);
   await gateway.close();
   for (const word of [hidden[1], hidden[2]]) {
-    assert.deepEqual(filesWith(folder, word), [], word);
+    assert.deepEqual(await placesWith(folder, word), [], word);
     assert.ok(!archive.includes(word) && !logged.includes(word), word);
   }
   assert.ok(!logged.includes(hidden[0]));
@@ -218,7 +219,7 @@ test("`portico sessions delete --user` erases beside a running gateway", async (
   const gateway = await openGateway(context, { folder });
   for (const on of endpoints) await tellWell(gateway.address, full(on));
   await tellWell(gateway.address, { on: "chat", say: "somebody else", more: { user: "ben" } });
-  writeConfig(folder, toConfig({ gateway: { adapters: { echo: { type: "echo" } } } }));
+  writeConfig(folder, toConfig({ gateway: await withStore(folder, { adapters: { echo: { type: "echo" } } }) }));
   const { code, stdout, stderr } = await runProgram(context, folder, "sessions", "delete", "--user", user).ended;
   assert.equal(code, 0, stdout + stderr);
   for (const [who, history] of [
@@ -229,5 +230,5 @@ test("`portico sessions delete --user` erases beside a running gateway", async (
     assert.equal(heard.headers.get("x-portico-history"), history);
   }
   // Only now: to close a file that SQLite has open in the same process releases its locks against other processes.
-  assert.deepEqual(filesWith(folder, canary), []);
+  assert.deepEqual(await placesWith(folder, canary), []);
 });

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { call, endpoints, tell, tellWell, type Wish } from "../harness/client.ts";
+import { placesWith } from "../harness/engine.ts";
 import { gate, openGateway, say, seenBy } from "../harness/house.ts";
-import { filesWith, operate, prune, sessionIds } from "./aid.ts";
+import { operate, prune, sessionIds } from "./aid.ts";
 
 const hourMs = 3_600_000;
 const longAgo = Date.now() - 30 * 24 * hourMs;
@@ -35,7 +36,7 @@ test("a session that was idle for its `ttl` is gone, and not before", async (con
   assert.equal(await status(id), 200);
   await wait(2);
   assert.equal(await status(id), 404);
-  assert.deepEqual(filesWith(gateway.folder, "quetzalcoatlus"), []);
+  assert.deepEqual(await placesWith(gateway.folder, "quetzalcoatlus"), []);
   assert.equal((await ask("hello")).headers.get("x-portico-history"), "new");
 });
 
@@ -84,7 +85,7 @@ test("what is left of a failed turn goes after the `ttl`", async (context) => {
   };
   await tell(gateway.address, { on: "responses", say: "quetzalcoatlus", stream: true, more: { user: "u" } });
   await wait(73);
-  assert.deepEqual(filesWith(gateway.folder, "quetzalcoatlus"), []);
+  assert.deepEqual(await placesWith(gateway.folder, "quetzalcoatlus"), []);
 });
 
 for (const on of endpoints) {

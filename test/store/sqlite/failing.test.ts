@@ -7,11 +7,11 @@ import { once } from "node:events";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
-import { call, endpoints, type Heard, tell, tellWell } from "../harness/client.ts";
-import { makeFolder, openGateway, seenBy } from "../harness/house.ts";
-import { need } from "../harness/needs.ts";
-import { bareEnvironment, executable, findAddress, runProgram, toConfig, writeConfig } from "../harness/program.ts";
-import { databaseIn, until } from "./aid.ts";
+import { call, endpoints, type Heard, tell, tellWell } from "../../harness/client.ts";
+import { makeFolder, openGateway, seenBy } from "../../harness/house.ts";
+import { need } from "../../harness/needs.ts";
+import { bareEnvironment, executable, findAddress, runProgram, toConfig, writeConfig } from "../../harness/program.ts";
+import { databaseIn, until } from "../aid.ts";
 
 const python = need("python3");
 const echo = { gateway: { adapters: { echo: { type: "echo" } } } };
