@@ -72,8 +72,8 @@ test("the house stays small: no file is long, and no room grows beyond its size"
   );
   const linesOf = (room: string) =>
     lengths.reduce((sum, [file, length]) => sum + (file.startsWith(room) ? length : 0), 0);
-  assert.ok(files.length <= 175, `${files.length} files`);
-  assert.ok(linesOf("") <= 19_900, `${linesOf("")} lines`);
-  assert.ok(linesOf("core/") <= 3_740, `core has ${linesOf("core/")} lines`);
-  assert.ok(linesOf("store/") <= 3_600, `the store has ${linesOf("store/")} lines`);
+  assert.ok(files.length <= 190, `${files.length} files`);
+  assert.ok(linesOf("") <= 20_600, `${linesOf("")} lines`);
+  assert.ok(linesOf("core/") <= 4_010, `core has ${linesOf("core/")} lines`);
+  assert.ok(linesOf("store/") <= 3_960, `the store has ${linesOf("store/")} lines`);
 });

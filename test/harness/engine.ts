@@ -29,6 +29,12 @@ async function schemaOf(folder: string): Promise<string> {
 /** Only where it is needed: most runs of a file are without. */
 const driver = () => import("./postgres.ts");
 
+/** A gateway was killed: to the others it is dead, as after some seconds of silence. */
+export async function outlastSilence(folder: string): Promise<void> {
+  const schema = await schemas.get(folder);
+  if (schema !== undefined) await (await driver()).ask(schema, "DELETE FROM process");
+}
+
 /** Where a word is in what was stored for a data folder: in which files, or in which tables. */
 export async function placesWith(folder: string, word: string): Promise<string[]> {
   const schema = await schemas.get(folder);

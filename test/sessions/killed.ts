@@ -1,7 +1,7 @@
 /** A gateway as its own process, which can be killed in the middle of a turn, before a model's server. */
 import type { TestContext } from "node:test";
 import { messagesOf, replyWith, startServer } from "../harness/client.ts";
-import { withStore } from "../harness/engine.ts";
+import { outlastSilence, withStore } from "../harness/engine.ts";
 import { gate, makeFolder } from "../harness/house.ts";
 import { runProgram, toConfig, writeConfig } from "../harness/program.ts";
 import type { Script } from "../harness/upstream.ts";
@@ -21,6 +21,7 @@ export async function openKillableStage(scope: TestContext): Promise<Stage> {
   async function restart(): Promise<void> {
     await killing;
     await program.stop("SIGKILL");
+    await outlastSilence(folder);
     program = start();
     address = await program.address();
   }
