@@ -1,4 +1,5 @@
 /** Connections to PostgreSQL: what is asked of one that breaks is asked again for a while, for a server comes back. */
+import type { Socket } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
 import type { GatewayError } from "../../core/errors.ts";
@@ -140,9 +141,13 @@ const never = (): boolean => false;
 
 /** Sends all before it waits for the first. */
 async function send(client: pg.PoolClient, statements: readonly Statement[]): Promise<readonly Rows[]> {
+  const { stream } = (client as unknown as { readonly connection: { readonly stream: Socket } }).connection;
+  // One write instead of one a statement.
+  stream.cork();
   const asked = statements.map(([text, ...values]) =>
     client.query({ text, values: values.map(toSend), rowMode: "array" }),
   );
+  stream.uncork();
   const told = await Promise.allSettled(asked);
   return told.map((one) => {
     if (one.status === "rejected") throw one.reason;
@@ -175,18 +180,18 @@ function createNumbering(): (text: string) => string {
   };
 }
 
-function toSend(given: Given): Value {
-  if (typeof given === "object" && given !== null) return `{${given.map(toElement).join(",")}}`;
-  return typeof given === "string" ? withoutZero(given) : given;
-}
-
-/** Of a text without any of these, what JSON makes is what the server wants in a list, in a third of the time. */
+/** Of texts without any of these, what JSON makes is what the server reads as a list, in a third of the time. */
 const special = /[\0-\u001f\ud800-\udfff]/;
 
+function toSend(given: Given): Value {
+  if (typeof given === "string") return withoutZero(given);
+  if (typeof given !== "object" || given === null) return given;
+  const isPlain = given.every((value) => typeof value !== "string" || !special.test(value));
+  return `{${isPlain ? JSON.stringify(given).slice(1, -1) : given.map(toElement).join(",")}}`;
+}
+
 function toElement(value: Value): string {
-  if (typeof value !== "string") return value === null ? "NULL" : String(value);
-  if (!special.test(value)) return JSON.stringify(value);
-  return `"${withoutZero(value).replaceAll(/["\\]/g, "\\$&")}"`;
+  return typeof value === "string" ? `"${withoutZero(value).replaceAll(/["\\]/g, "\\$&")}"` : String(value);
 }
 
 /** The server knows no text with a zero in it. */
