@@ -34,7 +34,7 @@ export const depthAt = 3;
 export const answerAt = 10;
 export const toldAt = 11;
 
-const noTip = -1;
+export const noTip = -1;
 
 export function toRow(commit: Commit, nameKey: NameKey = (key) => key): TurnRow {
   const { key, parent, answer, marks, isLoose, session, createdAt, record } = commit;

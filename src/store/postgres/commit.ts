@@ -1,25 +1,27 @@
 /** What turns write: all that ends in one tick of the event loop in one transaction; if that fails, each alone. */
 import { cold, type Tables } from "../cold.ts";
 import { createCommit } from "../commit.ts";
-import { answerAt, toldAt, type TurnRow } from "../rows.ts";
+import { answerAt, noTip, toldAt, type TurnRow } from "../rows.ts";
 import { add, type Database, toColumns } from "./database.ts";
 import { nextNumber } from "./layout.ts";
 
 export function createCommits({ askTogether, transact }: Database) {
   /** Which of them took their place. The locks come first, so that what is looked at behind them is true. */
   async function commitTogether(rows: readonly TurnRow[]): Promise<ReadonlySet<number>> {
-    const turns = toColumns(firstValueAt + valueCount);
+    const turns = toColumns(columnCount);
     const calls = toColumns(2);
     const texts = toColumns(3);
+    const made = toColumns(6);
     for (const [index, { session, values, tip, learns, ...row }] of rows.entries()) {
       add(turns, index, ...session, tip, learns ? 1 : 0, ...values);
+      // Where a tip was seen there is a session.
+      if (tip === null || tip === noTip) add(made, ...session, values[0] ?? null);
       for (const call of row.calls ?? []) add(calls, index, call);
       for (const [digest, text] of row.texts ?? []) add(texts, index, digest, text);
     }
-    const [, ids = [], ...made] = turns;
     const [, , led = []] = await askTogether(
-      [makeStatement, ids, ...made.slice(0, 4), turns[firstValueAt] ?? []],
-      [lockStatement, ids],
+      [makeStatement, ...made],
+      [lockStatement, turns[1] ?? []],
       [addStatement, ...turns, ...calls, ...texts],
     );
     return new Set(led.map(([index]) => Number(index)));
@@ -48,8 +50,7 @@ async function isKept({ one }: Tables, { values }: TurnRow): Promise<boolean> {
   return (await one(cold.keptTurn, n, key, values[answerAt] ?? null, values[toldAt] ?? null)) !== undefined;
 }
 
-const firstValueAt = 8;
-const valueCount = 13;
+const columnCount = 21;
 
 /** All processes lock in the same order. */
 const makeStatement = `INSERT INTO session (id, n, name, owner, kind, shows, tip, metadata, created, used)
