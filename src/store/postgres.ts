@@ -12,19 +12,10 @@ import { type Database, openDatabase } from "./postgres/database.ts";
 import { createFind } from "./postgres/find.ts";
 import { codeOf, prepareTables } from "./postgres/layout.ts";
 import { meet } from "./postgres/meeting.ts";
+import { createLoadTexts, createPaths } from "./postgres/path.ts";
 import { createOwnWrites } from "./postgres/writes.ts";
 import { createReads } from "./reads.ts";
-import {
-  type KeyedRow,
-  loadTexts,
-  type PathRow,
-  type ReadTurn,
-  toInterrupted,
-  toPath,
-  toRow,
-  toTurn,
-  type TurnRow,
-} from "./rows.ts";
+import { type KeyedRow, type ReadTurn, toInterrupted, toRow, toTurn, type TurnRow } from "./rows.ts";
 import { createSecrets, readSecrets } from "./secrets.ts";
 import { type ColdStore, type GatewayStore, sessionErased } from "./store.ts";
 
@@ -42,6 +33,7 @@ export function openPostgres(address: string): Promise<GatewayStore> {
     });
     const find = createFind(database);
     const finds = createGrouped((queries: readonly Query[]) => find(queries, meeting.before(queries)));
+    const paths = createGrouped(createPaths(database, access.loadTexts));
     const commits = createGrouped(createCommits(database));
 
     async function commit(row: TurnRow): Promise<void> {
@@ -58,10 +50,7 @@ export function openPostgres(address: string): Promise<GatewayStore> {
       checkKeeping: keeping.checkKeeping,
       check: keeping.check,
       find: finds.send,
-      async path({ turn }) {
-        const rows = await tables.all<PathRow>(cold.path, turn);
-        return toPath(rows, await access.loadTexts(rows));
-      },
+      path: ({ turn }) => paths.send(turn),
       commit: (turn) => commit(toRow(turn, (key) => secrets.nameKey(turn.owner, key))),
       async turn(owner, key) {
         const row = await tables.one<ReadTurn>(cold.turn, toNumber(key), key, owner);
@@ -117,13 +106,14 @@ async function open<Store>(address: string, make: (opened: Opened) => Promise<St
   }
 }
 
-async function openAccess({ tables, transact }: Database): Promise<Access> {
+async function openAccess(database: Database): Promise<Access> {
+  const { tables, transact } = database;
   const reads = createReads(tables) as Functions;
   const isThere = async (id: string): Promise<boolean> =>
     (await tables.one(cold.sessionById, toNumber(id.slice("conv_".length)))) !== undefined;
   return {
     secrets: createSecrets(await readSecrets(tables), () => readSecrets(tables), isThere),
-    loadTexts: (rows) => loadTexts(tables.one, rows),
+    loadTexts: createLoadTexts(database),
     read: (name, given) => call(reads, name, given) as never,
     write: (name, given) => transact((own) => call(createOwnWrites(own) as Functions, name, given)) as never,
     // It is gone from every column; its space the server's own vacuum takes back.
