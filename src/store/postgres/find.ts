@@ -1,39 +1,10 @@
-/** What turns look up: all that is asked in one tick of the event loop in one statement. */
+/** What turns look up: all that is asked in one tick of the event loop in one round trip. */
 import type { Maker, Node, Session } from "../../core/place.ts";
 import type { Finding, Query } from "../../core/store.ts";
-import { toNumber } from "../cold.ts";
+import { toNumber, type Value } from "../cold.ts";
 import type { Before } from "./claims.ts";
-import { type Kind, toItems, toNode } from "../rows.ts";
-import { add, type Database, type Statement, toColumns } from "./database.ts";
-
-/** `before`: what is asked in the same round trip ahead of it. */
-export function createFind({ ask }: Pick<Database, "ask">) {
-  return async (queries: readonly Query[], before: Before): Promise<readonly Finding[]> => {
-    const told = await ask(...before.statements, toStatement(queries));
-    before.take(told);
-    const drafts = queries.map((): Draft => ({ makers: new Map() }));
-    for (const row of (told.at(-1) ?? []) as unknown as readonly FoundRow[]) take(drafts[row[1]], row);
-    const asked = await askQuestions(queries, drafts);
-    return drafts.map((draft, index) => toFinding(draft, asked.has(index)));
-  };
-
-  /** Which of them repeat a question of their session, where nothing that they show was found. */
-  async function askQuestions(queries: readonly Query[], drafts: readonly Draft[]): Promise<ReadonlySet<number>> {
-    const [at, sessions, questions]: [number[], number[], string[]] = [[], [], []];
-    for (const [index, { shown, prefilled, named }] of queries.entries()) {
-      const { number, match } = drafts[index] ?? {};
-      if (number === undefined || match !== undefined || named !== undefined) continue;
-      for (const question of [...(prefilled === undefined ? [] : [prefilled]), ...shown.map((one) => one.question)]) {
-        at.push(index);
-        sessions.push(number);
-        questions.push(question());
-      }
-    }
-    if (at.length === 0) return new Set();
-    const [found = []] = await ask([questionStatement, at, sessions, questions]);
-    return new Set(found.map(([index]) => Number(index)));
-  }
-}
+import { type Kind, type NodeRow, toItems, toNode } from "../rows.ts";
+import { add, type Database, type Rows, type Statement, toColumns } from "./database.ts";
 
 /** What is known of one query so far. */
 interface Draft {
@@ -44,68 +15,115 @@ interface Draft {
   readonly makers: Map<string, Maker>;
 }
 
-/** `text` is a session's name, or what a maker answered. */
-type FoundRow = readonly [
-  part: "session" | "named" | "match" | "maker",
-  index: number,
-  ...standing: readonly [text: string, number: number, kind: Kind, shows: number, tip: number | null],
-  at: number,
-  call: string,
-  n: number | null,
-  ...node: readonly [digest: string | null, remembers: number, depth: number, followed: number],
-];
+/** One kind of look-up: how many columns it is given, and what a row of what it finds means, behind its query's index. */
+interface Part {
+  readonly text: string;
+  readonly columns: Value[][];
+  take(draft: Draft, row: readonly Value[]): void;
+}
 
-function take(draft: Draft | undefined, row: FoundRow): void {
-  if (draft === undefined) return;
-  const [part, , text, number, kind, shows, tip, at, call, n, ...rest] = row;
-  const node = n === null ? undefined : toNode([n, ...rest]);
-  if (part === "match" && node !== undefined) draft.match = { node, depth: at };
-  else if (part === "maker" && node !== undefined) draft.makers.set(call, { node, answer: toItems(text) });
-  else if (part === "session" || part === "named") {
-    const leading = node !== undefined && tip !== null ? { ...node, turn: tip } : undefined;
-    draft.number = number;
-    draft.session = { id: `conv_${text}`, isHidden: kind === "hidden", shows: shows === 1, tip: leading };
-    if (part === "named" && node !== undefined) draft.named = node;
+/** `before`: what is asked in the same round trip ahead of it. */
+export function createFind({ ask }: Pick<Database, "ask">) {
+  return async (queries: readonly Query[], before: Before): Promise<readonly Finding[]> => {
+    const parts = toParts(queries).filter(({ columns }) => columns[0]?.length !== 0);
+    const told = await ask(...before.statements, ...parts.map(({ text, columns }): Statement => [text, ...columns]));
+    before.take(told);
+    const drafts = queries.map((): Draft => ({ makers: new Map() }));
+    for (const [at, { take }] of parts.entries()) takeAll(drafts, told[before.statements.length + at] ?? [], take);
+    const asked = await askQuestions(queries, drafts);
+    return drafts.map(({ session, named, match, makers }, index) => {
+      return { session, named, match, makers, wasAsked: match !== undefined || asked.has(index) };
+    });
+  };
+
+  /** Which of them repeat a question of their session, where nothing that they show was found. */
+  async function askQuestions(queries: readonly Query[], drafts: readonly Draft[]): Promise<ReadonlySet<number>> {
+    const columns = toColumns(3);
+    for (const [index, { shown, prefilled, named }] of queries.entries()) {
+      const { number, match } = drafts[index] ?? {};
+      if (number === undefined || match !== undefined || named !== undefined) continue;
+      if (prefilled !== undefined) add(columns, index, number, prefilled());
+      for (const { question } of shown) add(columns, index, number, question());
+    }
+    if (columns[0]?.length === 0) return new Set();
+    const [found = []] = await ask([questionStatement, ...columns]);
+    return new Set(found.map(([index]) => Number(index)));
   }
 }
 
-function toFinding({ session, named, match, makers }: Draft, isAsked: boolean): Finding {
-  return { session, named, match, makers, wasAsked: match !== undefined || isAsked };
+function takeAll(drafts: readonly Draft[], rows: Rows, take: Part["take"]): void {
+  for (const [index, ...row] of rows) {
+    const draft = drafts[Number(index)];
+    if (draft !== undefined) take(draft, row);
+  }
 }
 
-function toStatement(queries: readonly Query[]): Statement {
-  const [bySession, byName, byMark, byCall] = [toColumns(4), toColumns(4), toColumns(3), toColumns(2)];
+function toParts(queries: readonly Query[]): readonly Part[] {
+  const [bySession, byName, byMark, byCall] = [toColumns(4), toColumns(4), toColumns(5), toColumns(4)];
   for (const [index, { owner, session, named, shown, calls }] of queries.entries()) {
-    const name = session?.slice("conv_".length);
+    const name = session?.slice("conv_".length) ?? "";
+    const place = [index, toNumber(name), name] as const;
     if (named !== undefined) add(byName, index, toNumber(named), named, owner);
-    else if (name !== undefined) {
-      add(bySession, index, toNumber(name), name, owner);
-      for (const [at, { digest }] of shown.entries()) add(byMark, index, at, digest);
-      for (const call of calls) add(byCall, index, call);
+    else if (session !== undefined) {
+      add(bySession, ...place, owner);
+      for (const [at, { digest }] of shown.entries()) add(byMark, ...place, at, digest);
+      for (const call of calls) add(byCall, ...place, call);
     }
   }
-  return [findStatement, ...bySession, ...byName, ...byMark, ...byCall];
+  return [
+    { text: sessionStatement, columns: bySession, take: takeSession },
+    { text: namedStatement, columns: byName, take: takeNamed },
+    { text: matchStatement, columns: byMark, take: takeMatch },
+    { text: makerStatement, columns: byCall, take: takeMaker },
+  ];
 }
 
+function takeSession(draft: Draft, row: readonly Value[]): void {
+  const [number, name, kind, shows, tip, ...node] = row as unknown as SessionRow;
+  draft.number = number;
+  const leading = tip === null ? undefined : toNode([tip, ...node, 0]);
+  draft.session = { id: `conv_${name}`, isHidden: kind === "hidden", shows: shows === 1, tip: leading };
+}
+
+function takeNamed(draft: Draft, [n = null, ...row]: readonly Value[]): void {
+  takeSession(draft, row);
+  const [, , , , , ...node] = row as unknown as SessionRow;
+  draft.named = toNode([Number(n), ...node, 0]);
+}
+
+function takeMatch(draft: Draft, [depth = 0, ...node]: readonly Value[]): void {
+  draft.match = { node: toNode(node as unknown as NodeRow), depth: Number(depth) };
+}
+
+function takeMaker(draft: Draft, [call, answer, ...node]: readonly Value[]): void {
+  draft.makers.set(String(call), { node: toNode(node as unknown as NodeRow), answer: toItems(String(answer)) });
+}
+
+type SessionRow = readonly [
+  number: number,
+  ...standing: readonly [name: string, kind: Kind, shows: number, tip: number | null],
+  ...node: readonly [digest: string | null, remembers: number, depth: number],
+];
+
 const node = "t.n, t.digest, t.remembers, t.depth";
-const findStatement = `WITH asked AS MATERIALIZED (
-    SELECT a.i, s.n, s.name, s.kind, s.shows, s.tip
-    FROM unnest($1::int[], $2::bigint[], $3::text[], $4::text[]) AS a (i, id, name, owner)
-    JOIN session s ON s.id = a.id AND s.name = a.name AND s.owner = a.owner)
-  SELECT 'session', a.i, a.name, a.n, a.kind, a.shows, a.tip, NULL::int, NULL::text, ${node}, 0
-    FROM asked a LEFT JOIN turn t ON t.n = a.tip
-  UNION ALL SELECT 'named', a.i, s.name, s.n, s.kind, s.shows, s.tip, NULL, NULL, ${node}, 0
-    FROM unnest($5::int[], $6::bigint[], $7::text[], $8::text[]) AS a (i, n, key, owner)
-    JOIN turn t ON t.n = a.n AND t.key = a.key AND t.echo IS NOT NULL AND t.digest IS NOT NULL
-    JOIN session s ON s.n = t.session AND s.owner = a.owner
-    WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.turn = t.n AND r.unnamed = 1)
-  UNION ALL SELECT 'match', t.i, NULL, NULL, NULL, NULL, NULL, t.at, NULL, ${node},
-      CASE WHEN EXISTS (SELECT 1 FROM turn c WHERE c.parent = t.n AND c.digest IS NOT NULL) THEN 1 ELSE 0 END
-    FROM (SELECT DISTINCT ON (a.i) a.i, m.at, ${node}
-      FROM unnest($9::int[], $10::int[], $11::text[]) AS m (i, at, digest) JOIN asked a ON a.i = m.i
-      JOIN turn t ON t.session = a.n AND t.digest = m.digest ORDER BY a.i, m.at, t.n DESC) t
-  UNION ALL SELECT 'maker', a.i, t.answer, NULL, NULL, NULL, NULL, NULL, c.id, ${node}, 0
-    FROM unnest($12::int[], $13::text[]) AS w (i, id) JOIN asked a ON a.i = w.i
-    JOIN call c ON c.session = a.n AND c.id = w.id JOIN turn t ON t.n = c.turn`;
+const standing = "s.n, s.name, s.kind, s.shows, s.tip, t.digest, t.remembers, t.depth";
+const sessionStatement = `SELECT a.i, ${standing}
+  FROM unnest($1::int[], $2::bigint[], $3::text[], $4::text[]) AS a (i, id, name, owner)
+  JOIN session s ON s.id = a.id AND s.name = a.name AND s.owner = a.owner LEFT JOIN turn t ON t.n = s.tip`;
+const namedStatement = `SELECT a.i, t.n, ${standing}
+  FROM unnest($1::int[], $2::bigint[], $3::text[], $4::text[]) AS a (i, n, key, owner)
+  JOIN turn t ON t.n = a.n AND t.key = a.key AND t.echo IS NOT NULL AND t.digest IS NOT NULL
+  JOIN session s ON s.n = t.session AND s.owner = a.owner
+  WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.turn = t.n AND r.unnamed = 1)`;
+const matchStatement = `SELECT t.i, t.at, ${node},
+    CASE WHEN EXISTS (SELECT 1 FROM turn c WHERE c.parent = t.n AND c.digest IS NOT NULL) THEN 1 ELSE 0 END
+  FROM (SELECT DISTINCT ON (a.i) a.i, a.at, ${node}
+    FROM unnest($1::int[], $2::bigint[], $3::text[], $4::int[], $5::text[]) AS a (i, id, name, at, digest)
+    JOIN session s ON s.id = a.id AND s.name = a.name JOIN turn t ON t.session = s.n AND t.digest = a.digest
+    ORDER BY a.i, a.at, t.n DESC) t`;
+const makerStatement = `SELECT a.i, c.id, t.answer, ${node}, 0
+  FROM unnest($1::int[], $2::bigint[], $3::text[], $4::text[]) AS a (i, id, name, call)
+  JOIN session s ON s.id = a.id AND s.name = a.name
+  JOIN call c ON c.session = s.n AND c.id = a.call JOIN turn t ON t.n = c.turn`;
 const questionStatement = `SELECT DISTINCT a.i FROM unnest($1::int[], $2::bigint[], $3::text[]) AS a (i, session, question)
   WHERE EXISTS (SELECT 1 FROM turn t WHERE t.session = a.session AND t.question = a.question)`;

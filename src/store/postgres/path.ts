@@ -30,9 +30,11 @@ export function createLoadTexts({ ask }: Database): Access["loadTexts"] {
   };
 }
 
+/** Written so that it goes from turn to turn: how long paths are, the server cannot know. */
 const pathStatement = `WITH RECURSIVE up (i, n) AS (
     SELECT * FROM unnest($1::int[], $2::bigint[])
-    UNION ALL SELECT up.i, t.parent FROM up JOIN turn t ON t.n = up.n WHERE t.parent IS NOT NULL)
-  SELECT up.i, t.key, t.session, t.depth, t.input, t.answer FROM up JOIN turn t ON t.n = up.n`;
+    UNION ALL SELECT up.i, (SELECT t.parent FROM turn t WHERE t.n = up.n) FROM up WHERE up.n IS NOT NULL)
+  SELECT up.i, t.key, t.session, t.depth, t.input, t.answer
+  FROM up CROSS JOIN LATERAL (SELECT * FROM turn t WHERE t.n = up.n OFFSET 0) t`;
 const textStatement = `SELECT t.session, t.digest, t.text FROM unnest($1::bigint[], $2::text[]) AS g (session, digest)
   JOIN text t ON t.session = g.session AND t.digest = g.digest`;
