@@ -7,8 +7,8 @@ import { createGrouped } from "../grouped.ts";
 import { add, type Database, type Rows, type Statement, toColumns } from "./database.ts";
 import type { Process } from "./process.ts";
 
-/** How often whoever waits looks whether the line is its own. */
-const lookMs = 40;
+/** Whoever waits looks whether the line is its own: at first this often, then after a tenth of the time that it has waited. */
+const [leastMs, mostMs] = [20, 400];
 
 export interface Before {
   readonly statements: readonly Statement[];
@@ -17,6 +17,7 @@ export interface Before {
 
 interface Waiter {
   readonly about: string;
+  readonly since: number;
   resolve(): void;
 }
 
@@ -74,7 +75,8 @@ export function createClaims({ ask, tables }: Database, process: Process) {
       // While the database is away nobody goes on.
       take(await ask(...statements).catch(() => []));
       for (const [session, { resolve }] of waiters) if (port.enter(session)) resolve();
-      if (waiters.size > 0) await wait(lookMs);
+      const youngest = Math.max(...Array.from(waiters.values(), ({ since }) => since));
+      if (waiters.size > 0) await wait(Math.min(Math.max((performance.now() - youngest) / 10, leastMs), mostMs));
     }
     isLooking = false;
   }
@@ -96,6 +98,7 @@ export function createClaims({ ask, tables }: Database, process: Process) {
         signal.addEventListener("abort", leave, { once: true });
         waiters.set(session, {
           about,
+          since: performance.now(),
           resolve() {
             waiters.delete(session);
             signal.removeEventListener("abort", leave);
