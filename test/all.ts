@@ -25,6 +25,8 @@ const groups = Object.groupBy(files, (file) => {
 const { outer = [], rest = [], ...apart } = groups;
 /** What one engine alone promises is in a folder of its name. */
 const stored = files.filter((file) => /^test\/(outlive|responses|sessions|store)\/[^/]*$/.test(file));
+/** Where a pooler might do harm: what is asked in several round trips. */
+const pooled = stored.filter((file) => /\/(rule|line|killed|keys|resume|conversations|archive)\.test\.ts$/.test(file));
 
 const temporary = process.env["TMPDIR"] ?? makeFolderInMemory();
 if (temporary !== undefined) process.env["TMPDIR"] = temporary;
@@ -79,19 +81,21 @@ function tell(result: Result, prefix: string): void {
 
 async function runApart(): Promise<void> {
   for (const tests of Object.values(apart)) await run(tests ?? []);
-  await runOnPostgres();
+  await runOn("postgres", stored);
+  await runOn("pgbouncer", pooled);
 }
 
 /** With fewer rounds: each takes longer, and what they are about is the same. */
-async function runOnPostgres(): Promise<void> {
-  const prefix = "postgres: ";
-  if (postgres.skip !== false) {
-    tell({ name: "the tests of stored data", outcome: "skipped", why: postgres.skip, ms: 0 }, prefix);
+async function runOn(engine: "postgres" | "pgbouncer", tests: readonly string[]): Promise<void> {
+  const prefix = `${engine}: `;
+  const why = postgres.skip || need(engine).skip;
+  if (why !== false) {
+    tell({ name: "the tests of stored data", outcome: "skipped", why, ms: 0 }, prefix);
     return;
   }
   const rounds = process.env["PORTICO_RUNS"] ?? (isLong ? undefined : "100");
-  await run(stored, { PORTICO_ENGINE: "postgres", PORTICO_RUNS: rounds }, prefix);
-  expected.push(...stored.map((file) => prefix + nameOf(file)));
+  await run(tests, { PORTICO_ENGINE: engine, PORTICO_RUNS: rounds }, prefix);
+  expected.push(...tests.map((file) => prefix + nameOf(file)));
 }
 
 await Promise.all([run(outer), run(rest), runApart()]);

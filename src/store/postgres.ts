@@ -8,9 +8,9 @@ import { createGrouped } from "./grouped.ts";
 import { createKeeping, type Keeping } from "./keeping.ts";
 import { createOperator } from "./operator.ts";
 import { createCommits } from "./postgres/commit.ts";
-import { type Database, openDatabase } from "./postgres/database.ts";
+import { codeOf, type Database, openDatabase } from "./postgres/database.ts";
 import { createFind } from "./postgres/find.ts";
-import { codeOf, prepareTables } from "./postgres/layout.ts";
+import { prepareTables } from "./postgres/layout.ts";
 import { meet } from "./postgres/meeting.ts";
 import { createLoadTexts, createPaths } from "./postgres/path.ts";
 import { createOwnWrites } from "./postgres/writes.ts";
@@ -123,10 +123,10 @@ async function openAccess(database: Database): Promise<Access> {
 
 /** What the server says of a database that is not there, or not ours, is for the operator alone. */
 function explain(thrown: unknown): unknown {
-  const cause = thrown instanceof GatewayError ? thrown.cause : undefined;
-  if (!(cause instanceof Error) || !/^(28|3D|42501)/.test(codeOf(cause))) return thrown;
-  const message = `The session store's database refuses the gateway: ${cause.message}. Check its address (gateway.sessions.store).`;
-  return new GatewayError("store_unavailable", message, { cause, isLasting: true });
+  if (!(thrown instanceof Error) || !/^(28|3D|42501)/.test(codeOf(thrown))) return thrown;
+  const { message } = (thrown.cause ?? thrown) as Error;
+  const told = `The session store's database refuses the gateway: ${message}. Check its address (gateway.sessions.store).`;
+  return new GatewayError("store_unavailable", told, { cause: thrown, isLasting: true });
 }
 
 type Functions = Readonly<Record<string, (given: never) => Promise<unknown>>>;

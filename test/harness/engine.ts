@@ -1,10 +1,10 @@
 /**
  * The engine of a run's stores: the file in each data folder, or with PORTICO_ENGINE=postgres a schema of PostgreSQL for
- * each data folder, so that the same tests run on both.
+ * each data folder, so that the same tests run on both; with PORTICO_ENGINE=pgbouncer a database by way of a pooler.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { scopeOf } from "./scope.ts";
+import { type Scope, scopeOf } from "./scope.ts";
 
 /** Settings as a config file has them. */
 export type Keys = Readonly<Record<string, unknown>>;
@@ -12,18 +12,25 @@ export type Keys = Readonly<Record<string, unknown>>;
 /** The keys under `gateway` of a gateway with this data folder, with its store where they name none. */
 export async function withStore(folder: string, gateway: Keys = {}): Promise<Keys> {
   const { sessions = {} } = gateway as { readonly sessions?: Keys };
-  if (process.env["PORTICO_ENGINE"] !== "postgres" || "store" in sessions) return gateway;
+  if (engine === undefined || "store" in sessions) return gateway;
   return { ...gateway, sessions: { ...sessions, store: await schemaOf(folder) } };
 }
 
+const engine = process.env["PORTICO_ENGINE"];
 const schemas = new Map<string, Promise<string>>();
 
 /** It lives as long as the folder does. */
 async function schemaOf(folder: string): Promise<string> {
-  const { newSchema } = await driver();
-  const known = schemas.get(folder) ?? newSchema(scopeOf(folder));
+  const known = schemas.get(folder) ?? makeStore(scopeOf(folder));
   schemas.set(folder, known);
   return known;
+}
+
+async function makeStore(scope: Scope): Promise<string> {
+  const { newDatabase, newSchema } = await driver();
+  if (engine === "postgres") return newSchema(scope);
+  const { openPooler } = await import("./pooler.ts");
+  return openPooler(scope, await newDatabase(scope));
 }
 
 /** Only where it is needed: most runs of a file are without. */

@@ -1,5 +1,5 @@
 /** What turns write: all that ends in one tick of the event loop in one transaction; if that fails, each alone. */
-import { cold, type Tables } from "../cold.ts";
+import { cold } from "../cold.ts";
 import { createCommit } from "../commit.ts";
 import { answerAt, noTip, toldAt, type TurnRow } from "../rows.ts";
 import { add, type Database, toColumns } from "./database.ts";
@@ -30,7 +30,9 @@ export function createCommits({ askTogether, transact }: Database) {
   /** Where something must be looked at first: one that outlives its caller, one whose session was deleted, and all of a group that failed. */
   const commitAlone = (row: TurnRow): Promise<boolean> =>
     transact(async (tables) => {
-      if (await isKept(tables, row)) return true;
+      const [n = null, key = null] = row.values;
+      const { [answerAt]: answer = null, [toldAt]: told = null } = row.values;
+      if ((await tables.one(cold.keptTurn, n, key, answer, told)) !== undefined) return true;
       if (await createCommit(tables, nextNumber)(row)) return true;
       await tables.run(cold.removeBare, row.session[0]);
       return false;
@@ -43,11 +45,6 @@ export function createCommits({ askTogether, transact }: Database) {
     const isLed = new Set(plain.filter((_, index) => led?.has(index)));
     return Promise.all(rows.map((row) => isLed.has(row) || commitAlone(row).catch((thrown: Error) => thrown)));
   };
-}
-
-async function isKept({ one }: Tables, { values }: TurnRow): Promise<boolean> {
-  const [n = null, key = null] = values;
-  return (await one(cold.keptTurn, n, key, values[answerAt] ?? null, values[toldAt] ?? null)) !== undefined;
 }
 
 const columnCount = 21;

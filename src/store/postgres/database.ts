@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
-import type { GatewayError } from "../../core/errors.ts";
+import { GatewayError } from "../../core/errors.ts";
 import type { Tables, Value } from "../cold.ts";
 import { unavailable } from "../trouble.ts";
 
@@ -15,7 +15,7 @@ export type Rows = readonly (readonly Value[])[];
 export interface Database {
   /** All in one round trip, each its own transaction; rows come as lists. */
   ask(...statements: readonly Statement[]): Promise<readonly Rows[]>;
-  /** All in one round trip and in one transaction, which is not tried again. */
+  /** All in one round trip and in one transaction, which is not tried again, and fails with the server's own words. */
   askTogether(...statements: readonly Statement[]): Promise<readonly Rows[]>;
   /** Repeated if others changed meanwhile what it read. */
   transact<Result>(run: (tables: Tables) => Promise<Result>): Promise<Result>;
@@ -85,27 +85,17 @@ export function openDatabase(address: string, suffer: (refusal: GatewayError) =>
   }
 
   function refuse(thrown: unknown): unknown {
-    if (isAbsent(thrown)) {
-      const refusal = unavailable(
-        `${cannot} its database cannot be reached. Check it; the gateway then goes on by itself.`,
-        thrown,
-      );
-      suffer(refusal);
-      return refusal;
-    }
-    return thrown instanceof pg.DatabaseError
-      ? unavailable(`${cannot} the log has the cause. Send the request again.`, thrown)
-      : thrown;
+    if (!isAbsent(thrown))
+      return thrown instanceof pg.DatabaseError ? unavailable(cannot + lookIntoLog, thrown) : thrown;
+    const refusal = unavailable(cannot + isAway, thrown);
+    suffer(refusal);
+    return refusal;
   }
-
-  const askOnce = (text: string, values: readonly Value[]) => pool.query(numbered(text), values.map(toSend));
 
   return {
     ask: (...statements) => insist(() => use((client) => send(client, statements)), isAbsent),
-    askTogether: async (...statements) => {
-      const all = await insist(() => use((client) => send(client, [["BEGIN"], ...statements, ["COMMIT"]])), never);
-      return all.slice(1, -1);
-    },
+    askTogether: async (...statements) =>
+      (await use((client) => send(client, [["BEGIN"], ...statements, ["COMMIT"]]))).slice(1, -1),
     transact: (run) =>
       insist(
         () =>
@@ -122,7 +112,7 @@ export function openDatabase(address: string, suffer: (refusal: GatewayError) =>
           }),
         (thrown) => isAbsent(thrown) || isOvertaken(thrown),
       ),
-    tables: toTables((text, values) => insist(() => askOnce(text, values), isAbsent)),
+    tables: toTables((text, values) => insist(() => pool.query(numbered(text), values.map(toSend)), isAbsent)),
     isPooled: () =>
       insist(
         () =>
@@ -136,8 +126,9 @@ export function openDatabase(address: string, suffer: (refusal: GatewayError) =>
   };
 }
 
-const cannot = "The session store cannot save or find this now:";
-const never = (): boolean => false;
+const cannot = "The session store cannot save or find this now: ";
+const isAway = "its database cannot be reached. Check it; the gateway then goes on by itself.";
+const lookIntoLog = "the log has the cause. Send the request again.";
 
 /** Sends all before it waits for the first. */
 async function send(client: pg.PoolClient, statements: readonly Statement[]): Promise<readonly Rows[]> {
@@ -206,11 +197,15 @@ export function add(columns: readonly Value[][], ...row: readonly Value[]): void
 
 /** The server cannot be reached, has no room, stops, starts, or became one that only reads. */
 function isAbsent(thrown: unknown): boolean {
-  if (!(thrown instanceof Error)) return false;
-  const code = "code" in thrown ? String(thrown.code) : "";
-  return /^(08|53|57P|25006|E[A-Z]+$)/.test(code) || /[Cc]onnection|timeout/.test(thrown.message);
+  if (!(thrown instanceof Error) || thrown instanceof GatewayError) return false;
+  return /^(08|53|57P|25006|E[A-Z]+$)/.test(codeOf(thrown)) || /[Cc]onnection|timeout/.test(thrown.message);
 }
 
 /** Others changed what it read, or waited for it while it waited for them. */
-const isOvertaken = (thrown: unknown): boolean =>
-  thrown instanceof Error && "code" in thrown && (thrown.code === "40001" || thrown.code === "40P01");
+const isOvertaken = (thrown: unknown): boolean => ["40001", "40P01"].includes(codeOf(thrown));
+
+/** The server's code of an error, or of what it was caused by. */
+export function codeOf(thrown: unknown): string {
+  if (thrown instanceof GatewayError) return codeOf(thrown.cause);
+  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
+}

@@ -1,27 +1,33 @@
 /** The tables in a database of ours alone: made by whoever comes first, and refused untouched if they are newer than we are. */
 import { randomBytes } from "node:crypto";
 import { GatewayError } from "../../core/errors.ts";
+import type { Tables } from "../cold.ts";
 import { layout, writeTables } from "../tables.ts";
-import type { Database } from "./database.ts";
+import { codeOf, type Database } from "./database.ts";
 
 const dialect = { number: "BIGINT", text: 'TEXT COLLATE "C"', end: ")", keyedEnd: ")" };
 
-/** What one who starts beside us has just made. */
-const madeBeside = new Set(["42P07", "23505"]);
+export async function prepareTables(database: Database): Promise<void> {
+  try {
+    await database.transact(prepare);
+  } catch (thrown) {
+    // One who starts beside us has just made them.
+    if (codeOf(thrown) !== "23505") throw thrown;
+    await prepareTables(database);
+  }
+}
 
-export async function prepareTables({ tables, transact }: Database): Promise<void> {
-  await tables.run("CREATE TABLE IF NOT EXISTS layout (version BIGINT NOT NULL, one BIGINT PRIMARY KEY)").catch(pass);
-  await tables.run("INSERT INTO layout (version, one) VALUES (0, 1) ON CONFLICT DO NOTHING");
-  await transact(async ({ one, run }) => {
-    const found = await one<{ readonly version: number }>("SELECT version FROM layout WHERE one = 1 FOR UPDATE");
-    const version = found?.version ?? 0;
-    if (version > layout) throw newer(version);
-    if (version === layout) return;
-    for (const statement of [...writeTables(dialect).split(";\n"), ...own]) await run(statement).catch(refuse);
-    for (const name of ["hints", "seals"])
-      await run("INSERT INTO secret (name, value) VALUES (?, ?)", name, randomBytes(32).toString("hex"));
-    await run("UPDATE layout SET version = ?", layout);
-  });
+async function prepare({ one, run }: Tables): Promise<void> {
+  await run("CREATE TABLE IF NOT EXISTS layout (version BIGINT NOT NULL, one BIGINT PRIMARY KEY)");
+  await run("INSERT INTO layout (version, one) VALUES (0, 1) ON CONFLICT DO NOTHING");
+  const found = await one<{ readonly version: number }>("SELECT version FROM layout WHERE one = 1 FOR UPDATE");
+  const version = found?.version ?? 0;
+  if (version > layout) throw newer(version);
+  if (version === layout) return;
+  for (const statement of [...writeTables(dialect).split(";\n"), ...own]) await run(statement).catch(refuse);
+  for (const name of ["hints", "seals"])
+    await run("INSERT INTO secret (name, value) VALUES (?, ?)", name, randomBytes(32).toString("hex"));
+  await run("UPDATE layout SET version = ?", layout);
 }
 
 /** What only this engine has: matches are found by their digest alone, and numbers are given without looking. */
@@ -43,10 +49,6 @@ const own = [
 
 export const nextNumber = "nextval('session_number')";
 
-function pass(thrown: unknown): void {
-  if (!madeBeside.has(codeOf(thrown))) throw thrown;
-}
-
 function refuse(thrown: unknown): never {
   if (codeOf(thrown) !== "42P07") throw thrown;
   const message =
@@ -57,8 +59,4 @@ function refuse(thrown: unknown): never {
 function newer(version: number): GatewayError {
   const message = `The session store has layout ${version}, and this release knows layouts up to ${layout}. Start the newer release that wrote it, or name another database (gateway.sessions.store).`;
   return new GatewayError("store_unavailable", message, { isLasting: true });
-}
-
-export function codeOf(thrown: unknown): string {
-  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
 }

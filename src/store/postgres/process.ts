@@ -43,7 +43,7 @@ export async function joinProcesses(database: Database, onBeat: () => Promise<vo
   async function join(): Promise<void> {
     const sentAt = Date.now();
     const found = await transact(async ({ one, run }) => {
-      const place = await one<Vacancy>(vacancyStatement, vacancyMs);
+      const place = await one<{ readonly slot: number; readonly at: number }>(vacancyStatement, vacancyMs);
       if (place === undefined) throw new GatewayError("store_unavailable", crowded, { isLasting: true });
       await run(enterStatement, place.slot, token, place.at, place.at - vacancyMs);
       for (const statement of leftovers) await run(statement, place.at - vacancyMs, place.slot);
@@ -90,11 +90,6 @@ export async function joinProcesses(database: Database, onBeat: () => Promise<vo
 export const withoutSync = "SET LOCAL synchronous_commit = off";
 
 const nowMs = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
-interface Vacancy {
-  readonly slot: number;
-  readonly at: number;
-}
-
 const vacancyStatement = `SELECT each AS slot, ${nowMs} AS at FROM generate_series(0, ${slots - 1}) AS each
   WHERE NOT EXISTS (SELECT 1 FROM process p WHERE p.slot = each AND p.beat > ${nowMs} - CAST(? AS BIGINT))
   ORDER BY each LIMIT 1`;

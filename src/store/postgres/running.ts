@@ -27,8 +27,6 @@ interface Follower {
   wake: ((news: readonly News[] | undefined) => void) | undefined;
 }
 
-type Running = Pick<Others, "reserve" | "announce" | "publish" | "withdraw" | "find" | "listen">;
-
 export function createRunning({ database, process, nameKey, stored }: RunningParts) {
   const { tables, ask, askTogether } = database;
   const unwritten = new Map<string, Unwritten>();
@@ -130,7 +128,7 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
     writing ??= write();
   }
 
-  const port: Running = {
+  const port: Omit<Others, "claims" | "now" | "slot"> = {
     async reserve({ key, owner }, { key: name, fingerprint }) {
       const [turn, own] = [toNumber(key), nameKey(owner, name)];
       for (;;) {
@@ -157,9 +155,7 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
       const row = await tables.one<RunningRow>(findStatement, now(), toNumber(key), key, owner, slot(), deadBefore());
       return row && toFar(row);
     },
-    listen(given) {
-      hands = given;
-    },
+    listen: (given) => void (hands = given),
   };
 
   return {
