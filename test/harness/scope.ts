@@ -29,11 +29,18 @@ export function endAfter(scope: Scope, end: () => unknown): void {
 
 /** Ends at once what must not outlive this process, even if it is interrupted, the last first; returns how to forget it. */
 export function endAtExit(end: () => void): () => void {
-  process.prependListener("exit", end);
+  if (!process.listeners("exit").includes(endLeftovers)) process.once("exit", endLeftovers);
+  leftovers.add(end);
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     if (!process.listeners(signal).includes(leave)) process.once(signal, leave);
   }
-  return () => void process.off("exit", end);
+  return () => void leftovers.delete(end);
+}
+
+const leftovers = new Set<() => void>();
+
+function endLeftovers(): void {
+  for (const end of [...leftovers].toReversed()) end();
 }
 
 function leave(): void {
