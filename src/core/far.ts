@@ -44,8 +44,12 @@ async function hear(far: Far, listener: Listener, signal: AbortSignal, recorder:
   if (stored === undefined) throw notKept();
   const { heading, answer } = toRecalled(stored);
   begin(heading);
-  const all = retell(far.key, answer, stored.record?.deltas, false);
-  void listener.tell(all.slice(told));
+  const deltas = stored.record?.deltas;
+  if (deltas === undefined) {
+    // Its process has died: what it had said ends here.
+    frame.end(answer.error, answer.endedAt, events);
+    void listener.tell([...events, { type: "turn-end", answer }]);
+  } else void listener.tell(retell(far.key, answer, deltas, false).slice(told));
   return { heading, answer };
 
   function begin(heading: Placed["heading"]): void {

@@ -5,6 +5,9 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { startServer } from "../harness/client.ts";
 import { findFreePort, makeFolder, openGateway, type Options, token } from "../harness/house.ts";
+import { need } from "../harness/needs.ts";
+import { openPooler } from "../harness/pooler.ts";
+import { openPostgres } from "../harness/postgres.ts";
 import { type Ended, runProgram, toConfig, writeConfig } from "../harness/program.ts";
 import { answerJson } from "../harness/upstream.ts";
 
@@ -56,3 +59,24 @@ test("doctor names a store that is none", async (context) => {
   assert.equal(code, 1);
   assert.match(stdout, /^problem.*notes\.txt/m);
 });
+
+test(
+  "doctor tells of PostgreSQL's server, and names a database that is not there",
+  { skip: need("initdb").skip },
+  async (context) => {
+    const careless = await openPostgres(context);
+    const there = await careless.createDatabase();
+    const found = await examine(context, { gateway: { sessions: { store: there } } });
+    assert.equal(found.code, 0, found.stdout);
+    assert.match(found.stdout, /^ok .*store: postgres:\/\/127\.0\.0\.1:\d+\/portico_\w+: PostgreSQL 1\d/m);
+    for (const danger of ["fsync is off", "synchronous_commit is off"])
+      assert.match(found.stdout, new RegExp(`^warning .*${danger}: .*Set it to on`, "m"));
+    assert.match(found.stdout, /of 200 connections/);
+    assert.match(found.stdout, /without a pooler/);
+    const pooled = await examine(context, { gateway: { sessions: { store: await openPooler(context, there) } } });
+    assert.match(pooled.stdout, /through a pooler/);
+    const gone = await examine(context, { gateway: { sessions: { store: there.replace(/portico_\w+/, "nowhere") } } });
+    assert.equal(gone.code, 1);
+    assert.match(gone.stdout, /^problem .*nowhere/m);
+  },
+);
