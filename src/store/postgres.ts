@@ -8,7 +8,7 @@ import { createGrouped } from "./grouped.ts";
 import { createKeeping, type Keeping } from "./keeping.ts";
 import { createOperator } from "./operator.ts";
 import { createCommits } from "./postgres/commit.ts";
-import { codeOf, type Database, openDatabase } from "./postgres/database.ts";
+import { codeOf, type Database, maxConnections, openDatabase } from "./postgres/database.ts";
 import { createFind } from "./postgres/find.ts";
 import { prepareTables } from "./postgres/layout.ts";
 import { meet } from "./postgres/meeting.ts";
@@ -22,9 +22,11 @@ import { type ColdStore, type GatewayStore, sessionErased } from "./store.ts";
 /** As a gateway opens it; others may be on it already. */
 export function openPostgres(address: string): Promise<GatewayStore> {
   return open(address, async ({ database, access, keeping, close }) => {
+    // A sign of life waits behind nothing.
+    const lifeline = openDatabase(address, keeping.suffer, 1);
     const { secrets } = access;
     const { tables } = database;
-    const meeting = await meet(database, {
+    const meeting = await meet(database, lifeline, {
       nameKey: secrets.nameKey,
       async stored(owner, key) {
         const row = await tables.one<ReadTurn>(cold.ended, toNumber(key), key, owner);
@@ -64,6 +66,7 @@ export function openPostgres(address: string): Promise<GatewayStore> {
       async close() {
         await Promise.all([finds.idle(), commits.idle()]);
         await meeting.leave();
+        await lifeline.close();
         await close();
       },
     };
@@ -92,7 +95,7 @@ async function open<Store>(address: string, make: (opened: Opened) => Promise<St
     await database.tables.run(cold.setNote, "probe", "0".repeat(bytes));
     keeping.saved();
   });
-  const database = openDatabase(address, keeping.suffer);
+  const database = openDatabase(address, keeping.suffer, maxConnections - 1);
   async function close(): Promise<void> {
     keeping.stop();
     await database.close();

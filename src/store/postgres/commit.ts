@@ -12,22 +12,24 @@ export function createCommits({ askTogether, transact }: Database) {
     const calls = toColumns(2);
     const texts = toColumns(3);
     const made = toColumns(6);
+    const records = toColumns(8);
     for (const [index, { session, values, tip, learns, ...row }] of rows.entries()) {
       add(turns, index, ...session, tip, learns ? 1 : 0, ...values);
       // Where a tip was seen there is a session.
       if (tip === null || tip === noTip) add(made, ...session, values[0] ?? null);
       for (const call of row.calls ?? []) add(calls, index, call);
+      if (row.record !== undefined) add(records, index, ...row.record);
       for (const [digest, text] of row.texts ?? []) add(texts, index, digest, text);
     }
     const [, , led = []] = await askTogether(
       [makeStatement, ...made],
       [lockStatement, turns[1] ?? []],
-      [addStatement, ...turns, ...calls, ...texts],
+      [addStatement, ...turns, ...calls, ...texts, ...records],
     );
     return new Set(led.map(([index]) => Number(index)));
   }
 
-  /** Where something must be looked at first: one that outlives its caller, one whose session was deleted, and all of a group that failed. */
+  /** Where something must be looked at first: one that was kept when it began, one whose session was deleted, and all of a group that failed. */
   const commitAlone = (row: TurnRow): Promise<boolean> =>
     transact(async (tables) => {
       const [n = null, key = null] = row.values;
@@ -39,7 +41,7 @@ export function createCommits({ askTogether, transact }: Database) {
     });
 
   return async (rows: readonly TurnRow[]): Promise<readonly (boolean | Error)[]> => {
-    const plain = rows.filter(({ record }) => record === undefined);
+    const plain = rows.filter(({ record: [isBackground] = [] }) => isBackground !== 1);
     // Whether anything of a group that failed was written is not known.
     const led = plain.length === 0 ? undefined : await commitTogether(plain).catch(() => undefined);
     const isLed = new Set(plain.filter((_, index) => led?.has(index)));
@@ -93,5 +95,10 @@ const addStatement = `WITH given AS (
   uses AS (
     INSERT INTO text_use (session, digest, turn)
     SELECT l.session, x.digest, l.n FROM unnest($24::int[], $25::text[]) AS x (i, digest)
-    JOIN live l ON l.i = x.i ON CONFLICT DO NOTHING)
+    JOIN live l ON l.i = x.i ON CONFLICT DO NOTHING),
+  records AS (
+    INSERT INTO record (turn, session, background, unnamed, told, items, name, fingerprint, log)
+    SELECT l.n, l.session, r.background, r.unnamed, r.told, r.items, r.name, r.fingerprint, r.log
+    FROM unnest($27::int[], $28::bigint[], $29::bigint[], $30::text[], $31::bigint[], $32::text[], $33::text[], $34::text[])
+      AS r (i, background, unnamed, told, items, name, fingerprint, log) JOIN live l ON l.i = r.i)
   SELECT i FROM live`;

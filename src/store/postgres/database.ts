@@ -26,7 +26,7 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** One for what turns look up, one for what they write, the others for what takes longer. */
+/** One for what turns look up, one for what they write, one for the sign of life, the others for what takes longer. */
 export const maxConnections = 6;
 const connectMs = 3_000;
 /** How long a statement may take, so that a server that has vanished is not waited for. */
@@ -41,11 +41,11 @@ const types = {
 } as unknown as pg.CustomTypesConfig;
 
 /** `suffer` is told of what lasts: whoever asks fails with it too. */
-export function openDatabase(address: string, suffer: (refusal: GatewayError) => void): Database {
+export function openDatabase(address: string, suffer: (refusal: GatewayError) => void, max: number): Database {
   const pool = new pg.Pool({
     connectionString: address,
     application_name: "portico",
-    max: maxConnections,
+    max,
     connectionTimeoutMillis: connectMs,
     query_timeout: patienceMs,
     keepAlive: true,

@@ -5,7 +5,7 @@ import { prepareTables } from "./layout.ts";
 
 /** Throws if it cannot be used. */
 export async function examine(address: string): Promise<readonly Trait[]> {
-  const database = openDatabase(address, () => {});
+  const database = openDatabase(address, () => {}, 1);
   try {
     const rows = await database.tables.all<{ readonly well: number; readonly text: string }>(question, maxConnections);
     const traits = rows.map(({ well, text }): Trait => [well === 1, text]);

@@ -12,8 +12,12 @@ export interface Meeting {
   leave(): Promise<void>;
 }
 
-export async function meet(database: Database, parts: Pick<RunningParts, "nameKey" | "stored">): Promise<Meeting> {
-  const process = await joinProcesses(database, async () => {
+export async function meet(
+  database: Database,
+  lifeline: Database,
+  parts: Pick<RunningParts, "nameKey" | "stored">,
+): Promise<Meeting> {
+  const process = await joinProcesses(lifeline, async () => {
     await claims.beat();
     await running.beat();
   });

@@ -4,8 +4,8 @@ import { GatewayError } from "../../core/errors.ts";
 import type { Database } from "./database.ts";
 
 const beatMs = 1_000;
-/** Whoever has not been heard of for so long is dead. */
-const silenceMs = 5_000;
+/** Whoever gave no sign of life while this process gave so many is dead: while the database is away nobody dies. */
+const silentBeats = 5;
 /** Its place is free. */
 const vacancyMs = 60_000;
 const slots = 256;
@@ -15,7 +15,7 @@ export interface Process {
   slot(): number;
   /** The database's time. */
   now(): number;
-  /** Who was heard of last before this is dead. Who has not watched for long enough itself knows of nobody. */
+  /** Who was heard of last before this is dead. */
   deadBefore(): number;
   leave(): Promise<void>;
 }
@@ -26,17 +26,15 @@ export async function joinProcesses(database: Database, onBeat: () => Promise<vo
   const token = randomBytes(8).toString("hex");
   let slot = 0;
   let offset = 0;
-  let beatAt = Number.NEGATIVE_INFINITY;
-  let watchesSince = 0;
+  /** When, by the database. */
+  let beats: readonly number[] = [];
   let timer: NodeJS.Timeout | undefined;
   let beating: Promise<void> | undefined;
 
   const now = (): number => Date.now() + offset;
 
   function note(sentAt: number, answered: number): void {
-    const at = performance.now();
-    if (at - beatAt > silenceMs / 2) watchesSince = at;
-    beatAt = at;
+    beats = [answered, ...beats].slice(0, silentBeats + 1);
     offset = Math.round(answered - (sentAt + Date.now()) / 2);
   }
 
@@ -75,7 +73,7 @@ export async function joinProcesses(database: Database, onBeat: () => Promise<vo
   return {
     slot: () => slot,
     now,
-    deadBefore: () => (performance.now() - watchesSince > silenceMs ? now() - silenceMs : 0),
+    deadBefore: () => beats[silentBeats] ?? 0,
     async leave() {
       clearTimeout(timer);
       await beating;
