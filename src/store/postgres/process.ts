@@ -5,7 +5,7 @@ import type { Database } from "./database.ts";
 
 const beatMs = 1_000;
 /** Whoever gave no sign of life while this process gave so many is dead: while the database is away nobody dies. */
-const silentBeats = 5;
+const silentBeats = 4;
 /** Its place is free. */
 const vacancyMs = 60_000;
 const slots = 256;
@@ -59,13 +59,17 @@ export async function joinProcesses(database: Database, onBeat: () => Promise<vo
     await onBeat();
   }
 
-  function beatLater(): void {
-    timer = setTimeout(() => {
-      // Whoever is not heard is asked again.
-      beating = beat()
-        .catch(() => {})
-        .finally(beatLater);
-    }, beatMs).unref();
+  function beatLater(took = 0): void {
+    timer = setTimeout(
+      () => {
+        const since = performance.now();
+        // Whoever is not heard is asked again.
+        beating = beat()
+          .catch(() => {})
+          .finally(() => beatLater(performance.now() - since));
+      },
+      Math.max(beatMs - took, 0),
+    ).unref();
   }
 
   await join();
