@@ -41,7 +41,7 @@ async function hear(far: Far, listener: Listener, signal: AbortSignal, recorder:
     signal.removeEventListener("abort", cancel);
   }
   const stored = await far.stored();
-  if (stored === undefined) throw notKept();
+  if (stored === undefined) throw new TurnLost(hasBegun);
   const { heading, answer } = toRecalled(stored);
   begin(heading);
   const deltas = stored.record?.deltas;
@@ -70,7 +70,13 @@ function neverKept(): never {
   throw new Error("The process in which a turn runs keeps it.");
 }
 
-function notKept(): GatewayError {
-  const message = "The request with this key failed in another process of the gateway. Send it again.";
-  return new GatewayError("interrupted", message);
+/** Nothing was kept of a turn with a key: it failed, or its process died. */
+export class TurnLost extends GatewayError {
+  /** Whoever waited for it heard something of it. */
+  readonly wasHeard: boolean;
+
+  constructor(wasHeard: boolean) {
+    super("interrupted", "The request with this key failed in another process of the gateway. Send it again.");
+    this.wasHeard = wasHeard;
+  }
 }

@@ -2,7 +2,7 @@
 import type { Adapter } from "./adapter.ts";
 import { type Additions, createAdditions } from "./additions.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
-import { toLive } from "./far.ts";
+import { toLive, TurnLost } from "./far.ts";
 import type { Heading } from "./heading.ts";
 import { createLines } from "./lines.ts";
 import { Live, type Promised } from "./live.ts";
@@ -92,27 +92,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
 
   return {
     ...createAdditions(ports, lines),
-    async answer(ask, caller, listener) {
-      if (caller.idempotency === undefined && ask.background !== true) {
-        const key = newKey();
-        listener?.enter?.(key);
-        return way.run(ask, caller, key, listener ?? nobody);
-      }
-      const { idempotency } = caller;
-      if (idempotency === undefined)
-        return attend(start(ask, caller, newKey(), undefined), ask, caller, listener, false);
-      // Nothing is awaited between the look-up of a key and its start.
-      const name = `${caller.owner.length} ${caller.owner}${idempotency.key}`;
-      const twin = named.get(name);
-      if (twin !== undefined) {
-        checkFingerprint(twin.fingerprint, idempotency);
-        return attend(await twin.found, ask, caller, listener, true);
-      }
-      const entry = { fingerprint: idempotency.fingerprint, found: findOrStart(ask, caller, idempotency, name) };
-      named.set(name, entry);
-      const found = await entry.found;
-      return attend(found, ask, caller, listener, !("follow" in found));
-    },
+    answer,
     async recall(owner, key) {
       const running = await find(owner, key);
       if (running?.heading !== undefined && running.isBackground) return running.placed();
@@ -168,6 +148,32 @@ export function createGateway(ports: GatewayPorts): Gateway {
       await Promise.all([...live.values()].map(({ ended }) => ended));
     },
   };
+
+  async function answer(ask: Ask, caller: Caller, listener?: Listener): Promise<Said | Promised> {
+    if (caller.idempotency === undefined && ask.background !== true) {
+      const key = newKey();
+      listener?.enter?.(key);
+      return way.run(ask, caller, key, listener ?? nobody);
+    }
+    const { idempotency } = caller;
+    if (idempotency === undefined) return attend(start(ask, caller, newKey(), undefined), ask, caller, listener, false);
+    // Nothing is awaited between the look-up of a key and its start.
+    const name = `${caller.owner.length} ${caller.owner}${idempotency.key}`;
+    const twin = named.get(name);
+    if (twin !== undefined) checkFingerprint(twin.fingerprint, idempotency);
+    const { fingerprint } = idempotency;
+    const entry = twin ?? { fingerprint, found: findOrStart(ask, caller, idempotency, name) };
+    named.set(name, entry);
+    try {
+      const found = await entry.found;
+      return await attend(found, ask, caller, listener, twin !== undefined || !("follow" in found));
+    } catch (thrown) {
+      if (!(thrown instanceof TurnLost) || thrown.wasHeard) throw thrown;
+      // Nobody else answers it any more.
+      if (named.get(name) === entry) named.delete(name);
+      return answer(ask, caller, listener);
+    }
+  }
 
   /** A turn that runs, here or elsewhere. */
   async function find(owner: string, key: string): Promise<Live | undefined> {

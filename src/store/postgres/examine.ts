@@ -30,4 +30,4 @@ const question = `WITH now AS (SELECT current_setting('fsync') AS fsync, current
   UNION ALL SELECT CASE WHEN CAST(most AS BIGINT) - used < CAST(? AS BIGINT) THEN 0 ELSE 1 END,
     used || ' of ' || most || ' connections are used; a gateway process takes up to ${maxConnections}' FROM now`;
 const livingQuestion = `SELECT count(*) AS count FROM process
-  WHERE beat > extract(epoch FROM clock_timestamp()) * 1000 - 5000`;
+  WHERE beat > extract(epoch FROM clock_timestamp()) * 1000 - 3000`;

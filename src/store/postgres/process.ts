@@ -5,7 +5,7 @@ import type { Database } from "./database.ts";
 
 const beatMs = 1_000;
 /** Whoever gave no sign of life while this process gave so many is dead: while the database is away nobody dies. */
-const silentBeats = 4;
+const silentBeats = 3;
 /** Its place is free. */
 const vacancyMs = 60_000;
 const slots = 256;
