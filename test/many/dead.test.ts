@@ -48,7 +48,7 @@ test(
     assert.match((await followed).raw, /"code":"interrupted".*response\.failed.*\[DONE\]/s);
     const { body } = await look(other.address, id);
     assert.equal(body.status, "failed");
-  assert.match(body.error.message, /was stopped while this turn ran/);
+    assert.match(body.error.message, /was stopped while this turn ran/);
     assert.match((await askWell(other.address, withKey)).raw, /re/);
   },
 );
