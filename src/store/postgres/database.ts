@@ -57,6 +57,8 @@ export function openDatabase(address: string, suffer: (refusal: GatewayError) =>
   pool.on("connect", (client) => void client.on("error", () => {}));
 
   const numbered = createNumbering();
+  /** Whoever asks meanwhile is not kept waiting. */
+  let isAway = false;
 
   async function use<Result>(run: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
     const client = await pool.connect();
@@ -73,10 +75,12 @@ export function openDatabase(address: string, suffer: (refusal: GatewayError) =>
 
   /** Asks again until there is somebody to answer; what fails then is what a caller may read. */
   async function insist<Result>(ask: () => Promise<Result>, mayRepeat: (thrown: unknown) => boolean): Promise<Result> {
-    const until = performance.now() + absenceMs;
+    const until = performance.now() + (isAway ? 0 : absenceMs);
     for (;;) {
       try {
-        return await ask();
+        const answer = await ask();
+        isAway = false;
+        return answer;
       } catch (thrown) {
         if (!mayRepeat(thrown) || performance.now() > until) throw refuse(thrown);
         if (isAbsent(thrown)) await wait(pauseMs);
@@ -87,7 +91,8 @@ export function openDatabase(address: string, suffer: (refusal: GatewayError) =>
   function refuse(thrown: unknown): unknown {
     if (!isAbsent(thrown))
       return thrown instanceof pg.DatabaseError ? unavailable(cannot + lookIntoLog, thrown) : thrown;
-    const refusal = unavailable(cannot + isAway, thrown);
+    isAway = true;
+    const refusal = unavailable(cannot + awayWords, thrown);
     suffer(refusal);
     return refusal;
   }
@@ -127,7 +132,7 @@ export function openDatabase(address: string, suffer: (refusal: GatewayError) =>
 }
 
 const cannot = "The session store cannot save or find this now: ";
-const isAway = "its database cannot be reached. Check it; the gateway then goes on by itself.";
+const awayWords = "its database cannot be reached. Check it; the gateway then goes on by itself.";
 const lookIntoLog = "the log has the cause. Send the request again.";
 
 /** Sends all before it waits for the first. */
