@@ -4,10 +4,10 @@ import { test } from "node:test";
 import { begin, hear, startServer, tell, tellWell } from "../harness/client.ts";
 import { makeFolder, openGateway } from "../harness/house.ts";
 import { need } from "../harness/needs.ts";
-import { newDatabase } from "../harness/postgres.ts";
+import { ask, newDatabase } from "../harness/postgres.ts";
 import { runProgram, toConfig, writeConfig } from "../harness/program.ts";
 import { beginEvents, chunk, writeEvent } from "../harness/upstream.ts";
-import { askWell, keyed, look } from "../outlive/outlive.ts";
+import { askWell, keyed, look, remove } from "../outlive/outlive.ts";
 
 const { skip } = need("postgres");
 
@@ -50,5 +50,8 @@ test(
     assert.equal(body.status, "failed");
     assert.match(body.error.message, /was stopped while this turn ran/);
     assert.match((await askWell(other.address, withKey)).raw, /re/);
+
+    assert.equal((await remove(other.address, id)).status, 200);
+    assert.deepEqual(await ask(store, "SELECT key FROM running WHERE key = $1", id.slice("resp_".length)), []);
   },
 );

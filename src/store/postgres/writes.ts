@@ -7,6 +7,13 @@ import { nextNumber } from "./layout.ts";
 export function createOwnWrites(tables: Tables) {
   const { run } = tables;
   const writes = createWrites(tables, nextNumber);
+
+  /** What was said of turns that run, or ran in a process that died. */
+  async function unsay(column: "session" | "turn", id: number): Promise<void> {
+    await run(`DELETE FROM delta WHERE turn IN (SELECT turn FROM running WHERE ${column} = ?)`, id);
+    await run(`DELETE FROM running WHERE ${column} = ?`, id);
+  }
+
   return {
     ...writes,
     /** Whoever makes the session just now is waited for; whoever makes it next sees that it was erased. */
@@ -14,7 +21,13 @@ export function createOwnWrites(tables: Tables) {
       const id = toNumber(erasure.name);
       if ((await run(takePlace, id, erasure.name)) === 1) await run(cold.removeSession, id);
       const isGone = await writes.dropSession(erasure);
-      if (isGone) for (const statement of unsaid) await run(statement, id);
+      // An operator erases also what was not stored yet.
+      if (isGone || erasure.owner === undefined) await unsay("session", id);
+      return isGone;
+    },
+    async forget(given: { readonly owner: string; readonly key: string }): Promise<boolean> {
+      const isGone = await writes.forget(given);
+      if (isGone) await unsay("turn", toNumber(given.key));
       return isGone;
     },
   };
@@ -22,8 +35,3 @@ export function createOwnWrites(tables: Tables) {
 
 const takePlace = `INSERT INTO session (id, n, name, owner, kind, shows, metadata, created, used)
   VALUES (?, ${nextNumber}, ?, '', 'hidden', 0, '{}', 0, 0) ON CONFLICT DO NOTHING`;
-/** What turns of it have said, wherever they run. */
-const unsaid = [
-  "DELETE FROM delta WHERE turn IN (SELECT turn FROM running WHERE session = ?)",
-  "DELETE FROM running WHERE session = ?",
-];
