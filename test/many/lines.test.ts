@@ -1,9 +1,11 @@
 /** A thread that several processes serve: each turn sees all before it, wherever they were answered. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { endpoints, tellWell, type Wish } from "../harness/client.ts";
-import { gate, repeatLast, say, seenBy, toLines } from "../harness/house.ts";
+import { endpoints, messagesOf, replyWith, startServer, tellWell, type Wish } from "../harness/client.ts";
+import { gate, makeFolder, repeatLast, say, seenBy, toLines } from "../harness/house.ts";
 import { need } from "../harness/needs.ts";
+import { newDatabase } from "../harness/postgres.ts";
+import { runProgram, toConfig, writeConfig } from "../harness/program.ts";
 import { sharePair } from "./pair.ts";
 
 const { skip } = need("postgres");
@@ -45,36 +47,46 @@ for (const on of endpoints) {
     `${on}: parallel turns of one thread on two processes all see those before them, and neither starves`,
     { skip },
     async (context) => {
-      const { one, other, play } = await open();
+      const server = await startServer(context);
       const lengths: number[] = [];
       let last: readonly string[] = [];
-      play(async function* (turn) {
-        lengths.push(turn.items.length);
-        last = seenBy(turn);
-        for (const { model } of [one, other]) model.turns.length = 0;
-        yield say("ok");
+      server.script = replyWith((received) => {
+        const shown = messagesOf(received);
+        lengths.push(shown.length);
+        last = shown.flatMap(({ role, content }) => (role === "user" ? [String(content)] : []));
+        (server.received as unknown[]).length = 0;
+        return { content: "ok" };
       });
-      const wish = (words: string): Wish => ({ on, say: words, more: { user: `parallel ${on}` } });
+      const gateway = { adapters: server.adapters, sessions: { store: await newDatabase(context) } };
+      const addresses = await Promise.all(
+        ["one", "other"].map(() => {
+          const folder = makeFolder(context);
+          writeConfig(folder, toConfig({ gateway: { ...gateway, log: { level: "error" } } }));
+          return runProgram(context, folder, "start").address();
+        }),
+      );
+      const wish = (words: string): Wish => ({ on, say: words, more: { user: "parallel" } });
       const told: string[] = [];
       const until = performance.now() + (isLong ? 60_000 : 1_500);
-      const callers = [one, other].flatMap((gateway) => [0, 1, 2].map((caller) => ({ gateway, caller })));
+      const callers = addresses.flatMap((address, process) =>
+        [0, 1, 2].map((caller) => ({ address, process, caller })),
+      );
       await Promise.all(
-        callers.map(async ({ gateway, caller }) => {
+        callers.map(async ({ address, process, caller }) => {
           for (let turn = 0; performance.now() < until; turn++) {
-            const words = `${gateway === one ? "one" : "other"} ${caller} ${turn}`;
-            await tellWell(gateway.address, wish(words));
+            const words = `${process} ${caller} ${turn}`;
+            await tellWell(address, wish(words));
             told.push(words);
           }
         }),
       );
-      await tellWell(one.address, wish("last"));
-      const asked = last.filter((line) => line.startsWith("user: "));
-      assert.deepEqual(asked.slice(0, -1).toSorted(), told.map((words) => `user: ${words}`).toSorted());
+      await tellWell(addresses[0] ?? "", wish("last"));
+      assert.deepEqual(last.slice(0, -1).toSorted(), told.toSorted());
       assert.deepEqual(
         lengths,
         Array.from({ length: told.length + 1 }, (_, index) => 2 * index + 1),
       );
-      const ofOne = told.filter((words) => words.startsWith("one")).length;
+      const ofOne = told.filter((words) => words.startsWith("0")).length;
       context.diagnostic(`${ofOne} turns on one process, ${told.length - ofOne} on the other`);
       assert.ok(
         ofOne >= told.length / 4 && ofOne <= (told.length * 3) / 4,
