@@ -11,13 +11,18 @@ import { until } from "../store/aid.ts";
 const away = need("initdb").skip;
 const { skip } = need("postgres");
 
+/** A gateway on a server of its own. */
+async function openDurable(context: TestContext) {
+  const server = await openPostgres(context, { isDurable: true });
+  const store = await server.createDatabase();
+  return { server, ...(await openGateway(context, { gateway: { sessions: { store } } })) };
+}
+
 test(
   "while PostgreSQL is away turns are refused before a model is asked, and go on by themselves when it is back",
   { skip: away },
   async (context) => {
-    const server = await openPostgres(context, { isDurable: true });
-    const store = await server.createDatabase();
-    const { address, model } = await openGateway(context, { gateway: { sessions: { store } } });
+    const { server, address, model } = await openDurable(context);
     const more = { user: "ann" };
     await tellWell(address, { on: "chat", say: "first", more });
     await server.kill();
@@ -38,9 +43,7 @@ test(
   "an answer that PostgreSQL did not take is told as failed, and is in no session",
   { skip: away },
   async (context) => {
-    const server = await openPostgres(context, { isDurable: true });
-    const store = await server.createDatabase();
-    const { address, model } = await openGateway(context, { gateway: { sessions: { store } } });
+    const { server, address, model } = await openDurable(context);
     const more = { user: "ann" };
     model.script = async function* () {
       await server.kill();
