@@ -1,22 +1,21 @@
 /** The nginx block of docs/operating.md, unchanged, in front of a gateway: streams, WebSocket, sizes, a path prefix. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { WebSocket } from "ws";
 import { hear, readAll } from "../harness/client.ts";
-import { findFreePort, gate, headers, makeFolder, type Scope, say, shareGateway } from "../harness/house.ts";
+import { findFreePort, gate, headers, type Scope, say, shareGateway } from "../harness/house.ts";
 import { need } from "../harness/needs.ts";
+import { startNginx } from "../harness/nginx.ts";
 import { root } from "../harness/program.ts";
 import { certificate, privateKey } from "../harness/certificate.ts";
 import { chat, helloStreamed } from "./raw.ts";
 
-const program = need("nginx");
-const options = { skip: program.skip };
+const options = { skip: need("nginx").skip };
 const page = readFileSync(join(root, "docs/operating.md"), "utf8");
 const [, block = ""] = /^```nginx\n(.*?)^```$/ms.exec(page) ?? [];
 const [, prefixed = "", stripping = ""] = /`(location .*? \{)` and `(proxy_pass .*?;)`/.exec(page) ?? [];
@@ -31,15 +30,12 @@ let started: Promise<string> | undefined;
 /** One nginx for all tests, which serves the gateway at its root, and under the page's path prefix. */
 async function open() {
   const portico = await opened();
-  started ??= startNginx({ after: (end) => void ends.push(end) }, portico.address);
+  started ??= startSite({ after: (end) => void ends.push(end) }, portico.address);
   return { ...portico, nginx: await started };
 }
 
-async function startNginx(scope: Scope, gateway: string): Promise<string> {
-  const folder = makeFolder(scope);
+async function startSite(scope: Scope, gateway: string): Promise<string> {
   const port = await findFreePort();
-  writeFileSync(join(folder, "site.pem"), certificate);
-  writeFileSync(join(folder, "site.key"), privateKey);
   const [location = ""] = /location \/ \{.*?\}/s.exec(block) ?? [];
   const under = location.replace("location / {", prefixed).replace("proxy_pass http://127.0.0.1:8600;", stripping);
   const site = block
@@ -48,29 +44,7 @@ async function startNginx(scope: Scope, gateway: string): Promise<string> {
     .replace("/etc/ssl/ai.example.com.pem", "site.pem")
     .replace("/etc/ssl/ai.example.com.key", "site.key")
     .replaceAll("http://127.0.0.1:8600", gateway);
-  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((kind) => `${kind}_temp_path ${kind};`);
-  const user = process.getuid?.() === 0 ? "user root;" : "";
-  writeFileSync(
-    join(folder, "nginx.conf"),
-    `${user} daemon off; worker_processes 1; pid nginx.pid; error_log stderr notice; events {}
-    http { access_log off; ${temporary.join(" ")}\n${site}\n}`,
-  );
-  const nginx = spawn(program.path, ["-e", "stderr", "-p", folder, "-c", "nginx.conf"], {
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  const ended = once(nginx, "close");
-  scope.after(() => {
-    nginx.kill("SIGTERM");
-    return ended;
-  });
-  let said = "";
-  await new Promise<void>((resolve, reject) => {
-    nginx.stderr.setEncoding("utf8").on("data", (piece: string) => {
-      said += piece;
-      if (said.includes("start worker process ")) resolve();
-    });
-    void ended.then(() => reject(new Error(said)));
-  });
+  await startNginx(scope, site, { "site.pem": certificate, "site.key": privateKey });
   return `https://127.0.0.1:${port}`;
 }
 
