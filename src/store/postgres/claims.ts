@@ -22,10 +22,12 @@ interface Waiter {
 }
 
 export function createClaims({ ask, tables }: Database, process: Process) {
-  /** What this process has, and in which round it took it: what it gives back later than it takes it anew stays. */
-  const held = new Map<string, number>();
-  /** The same, of lines in which nobody stands yet. */
+  /** Lines in which somebody of this process stands. */
+  const held = new Set<string>();
+  /** Those in which nobody stands yet, and in which round they were taken. */
   const taken = new Map<string, number>();
+  /** What is asked just now. Its answer says nothing of a line that was entered or given back meanwhile. */
+  const asked = new Set<Map<string, string>>();
   /** What others have, and what they are about there. */
   const elsewhere = new Map<string, string>();
   const waiters = new Map<string, Waiter>();
@@ -41,9 +43,14 @@ export function createClaims({ ask, tables }: Database, process: Process) {
     return given.map(() => undefined);
   });
 
+  function settle(session: string): void {
+    for (const sessions of asked) sessions.delete(session);
+  }
+
   /** Takes these lines, as far as they are free, marks the others as wanted if they are, and sees who has them. */
-  function claim(sessions: ReadonlyMap<string, string>, isWaiting: boolean): Before {
+  function claim(sessions: Map<string, string>, isWaiting: boolean): Before {
     if (sessions.size === 0) return { statements: [], take() {} };
+    asked.add(sessions);
     const round = (rounds += 1);
     const slot = process.slot();
     const columns = toColumns(2);
@@ -56,12 +63,13 @@ export function createClaims({ ask, tables }: Database, process: Process) {
         [seeStatement, numbers],
       ],
       take(told) {
+        asked.delete(sessions);
         const found = new Map(told[isWaiting ? 2 : 1]?.map(([session, ...holder]) => [session, holder]));
         for (const session of sessions.keys()) {
-          const [holder, about] = found.get(numberOf(session)) ?? [];
+          const [holder, about, since] = found.get(numberOf(session)) ?? [];
           elsewhere.delete(session);
-          if (holder === slot) taken.set(session, round);
-          else if (holder !== undefined) elsewhere.set(session, String(about));
+          if (holder !== slot && holder !== undefined) elsewhere.set(session, String(about));
+          else if (since !== undefined && since !== handed) taken.set(session, round);
         }
       },
     };
@@ -83,9 +91,10 @@ export function createClaims({ ask, tables }: Database, process: Process) {
 
   const port: Claims = {
     enter(session) {
-      const round = taken.get(session);
-      if (round !== undefined) held.set(session, round);
-      return taken.delete(session);
+      if (!taken.delete(session)) return false;
+      held.add(session);
+      settle(session);
+      return true;
     },
     front: (session) => elsewhere.get(session),
     wait: (session, about, signal) =>
@@ -115,11 +124,11 @@ export function createClaims({ ask, tables }: Database, process: Process) {
       return isOurs;
     },
     release(session) {
-      const round = held.get(session) ?? taken.get(session) ?? rounds;
       held.delete(session);
       taken.delete(session);
-      // What is not given back now, the next beat gives back.
-      releases.send([session, round]).catch(() => {});
+      settle(session);
+      // What is not given back now, the next beat gives back; what is taken in a later round stays.
+      releases.send([session, rounds]).catch(() => {});
     },
   };
 
@@ -137,13 +146,16 @@ export function createClaims({ ask, tables }: Database, process: Process) {
     async beat(): Promise<void> {
       elsewhere.clear();
       for (const [session, round] of taken) if (round <= roundsBefore) taken.delete(session);
-      const kept = [...held.keys(), ...taken.keys(), ...waiters.keys()].map(numberOf);
+      const kept = [held, taken, waiters, ...asked].flatMap((lines) => Array.from(lines.keys(), numberOf));
       const before = roundsBefore;
       roundsBefore = rounds;
       await ask([sweepStatement, process.slot(), before, kept]);
     },
   };
 }
+
+/** The round of a line that another process gave to this one, which has not taken it yet. */
+const handed = 0;
 
 const numberOf = (session: string): number => toNumber(session.slice("conv_".length));
 
@@ -153,7 +165,7 @@ const takeStatement = `INSERT INTO claim (session, about, holder, round)
     wanted = nullif(claim.wanted, excluded.holder)
   WHERE claim.holder = excluded.holder
     OR NOT EXISTS (SELECT 1 FROM process p WHERE p.slot = claim.holder AND p.beat >= $5::bigint)`;
-const seeStatement = "SELECT session, holder, about FROM claim WHERE session = ANY ($1::bigint[])";
+const seeStatement = "SELECT session, holder, about, round FROM claim WHERE session = ANY ($1::bigint[])";
 /** All lock in the same order. */
 const locked = (condition: string): string =>
   `WITH mine AS (SELECT c.session FROM claim c WHERE ${condition} ORDER BY c.session FOR UPDATE)`;
@@ -162,12 +174,12 @@ const wantStatement = `${locked("c.session = ANY ($1::bigint[]) AND c.holder <> 
     AND (c.wanted IS NULL OR NOT EXISTS (SELECT 1 FROM process p WHERE p.slot = c.wanted))`;
 const own = locked(`c.session = ANY ($1::bigint[]) AND c.holder = $3
   AND EXISTS (SELECT 1 FROM unnest($1::bigint[], $2::bigint[]) AS g (session, round)
-    WHERE g.session = c.session AND c.round <= g.round)`);
+    WHERE g.session = c.session AND c.round BETWEEN ${handed} + 1 AND g.round)`);
 const dropStatement = `${own} DELETE FROM claim c USING mine m
   WHERE c.session = m.session AND c.holder = $3 AND (c.wanted IS NULL OR c.wanted = $3)`;
-const handStatement = `${own} UPDATE claim c SET holder = c.wanted, wanted = NULL, round = 0 FROM mine m
+const handStatement = `${own} UPDATE claim c SET holder = c.wanted, wanted = NULL, round = ${handed} FROM mine m
   WHERE c.session = m.session AND c.holder = $3 AND c.wanted <> $3`;
 const offerStatement = `UPDATE claim SET holder = coalesce(wanted, holder), wanted = NULL,
-    round = CASE WHEN wanted IS NULL THEN round ELSE 0 END
+    round = CASE WHEN wanted IS NULL THEN round ELSE ${handed} END
   WHERE session = ? AND holder = ? RETURNING holder`;
 const sweepStatement = "DELETE FROM claim WHERE holder = $1 AND round <= $2 AND session <> ALL ($3::bigint[])";

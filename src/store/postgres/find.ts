@@ -26,8 +26,12 @@ interface Part {
 export function createFind({ ask }: Pick<Database, "ask">) {
   return async (queries: readonly Query[], before: Before): Promise<readonly Finding[]> => {
     const parts = toParts(queries).filter(({ columns }) => columns[0]?.length !== 0);
-    const told = await ask(...before.statements, ...parts.map(({ text, columns }): Statement => [text, ...columns]));
-    before.take(told);
+    let told: readonly Rows[] = [];
+    try {
+      told = await ask(...before.statements, ...parts.map(({ text, columns }): Statement => [text, ...columns]));
+    } finally {
+      before.take(told);
+    }
     const drafts = queries.map((): Draft => ({ makers: new Map() }));
     for (const [at, { take }] of parts.entries()) takeAll(drafts, told[before.statements.length + at] ?? [], take);
     const asked = await askQuestions(queries, drafts);
