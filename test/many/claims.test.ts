@@ -1,80 +1,103 @@
-/** Who has a line, where answers of the database overtake each other. */
+/** What the database answers late of a line that changed hands meanwhile: it is still one turn after the other. */
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
-import { createClaims } from "../../src/store/postgres/claims.ts";
-import { type Database, openDatabase } from "../../src/store/postgres/database.ts";
-import { prepareTables } from "../../src/store/postgres/layout.ts";
-import { joinProcesses } from "../../src/store/postgres/process.ts";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { test, type TestContext } from "node:test";
+import { tellWell } from "../harness/client.ts";
+import { endAfter, gate, openGateway, say, type Script, seenBy, toLines } from "../harness/house.ts";
 import { need } from "../harness/needs.ts";
-import { newSchema } from "../harness/postgres.ts";
-import { endAfter } from "../harness/scope.ts";
+import { ask, newDatabase } from "../harness/postgres.ts";
+import { until } from "../store/aid.ts";
 
 const { skip } = need("postgres");
 
-const session = "conv_aaaaaaaaaaaaaaaaaaaaaa";
-const query = { owner: "", session, named: undefined, shown: [], prefilled: undefined, calls: [], claim: () => "a" };
-
-interface Member {
-  readonly claims: ReturnType<typeof createClaims>;
-  /** Looks the session up, whose answer comes when the returned function is called. */
-  look(): Promise<() => void>;
+interface Road {
+  readonly address: string;
+  /** How many look-ups wait on it. */
+  readonly held: number;
+  hold(): void;
+  pass(): void;
 }
 
-async function open(context: TestContext): Promise<readonly [Member, Member]> {
-  const address = await newSchema(context);
-  const first = connect(context, address);
-  await prepareTables(first);
-  return [await join(context, first), await join(context, connect(context, address))];
-}
-
-function connect(context: TestContext, address: string): Database {
-  const database = openDatabase(address, () => {}, 3);
-  endAfter(context, () => database.close());
-  return database;
-}
-
-async function join(context: TestContext, database: Database): Promise<Member> {
-  const process = await joinProcesses(database, async () => {});
-  endAfter(context, () => process.leave());
-  const claims = createClaims(database, process);
+/** A way to the same database, on which look-ups of sessions can be held up. */
+async function makeRoad(context: TestContext, store: string): Promise<Road> {
+  const { hostname, port } = new URL(store);
+  const waiting: (() => void)[] = [];
+  let isHolding = false;
+  const server = createServer((client) => {
+    const database = connect(Number(port || 5432), hostname);
+    database.pipe(client).on("error", () => database.destroy());
+    client.on("close", () => database.destroy());
+    database.on("error", () => client.destroy());
+    client.on("data", (chunk) => {
+      const go = (): void => void database.write(chunk);
+      if (isHolding && chunk.includes("JOIN session")) waiting.push(go);
+      else go();
+    });
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  endAfter(context, () => server.close());
+  const address = new URL(store);
+  address.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    claims,
-    async look() {
-      const { statements, take } = claims.before([query]);
-      const told = await database.ask(...statements);
-      return () => take(told);
+    address: String(address),
+    get held() {
+      return waiting.length;
+    },
+    hold() {
+      isHolding = true;
+    },
+    pass() {
+      isHolding = false;
+      for (const go of waiting.splice(0)) go();
     },
   };
 }
 
-const enter = ({ claims }: Member): boolean => claims.port.enter(session);
-const wait = ({ claims }: Member): Promise<void> => claims.port.wait(session, "a", new AbortController().signal);
-const offer = ({ claims }: Member): Promise<boolean> => claims.port.offer(session);
-
 test(
-  "what a look-up was told of a line no longer counts when somebody entered it meanwhile",
+  "a look-up that is answered when its line has come, gone and come again lets nobody in twice",
   { skip },
   async (context) => {
-    const [one, other] = await open(context);
-    const answer = await one.look();
-    await wait(one);
-    const others = wait(other);
-    while (await offer(one));
-    await others;
-    answer();
-    assert.equal(enter(one), false, "two processes have it");
-  },
-);
+    const store = await newDatabase(context);
+    const road = await makeRoad(context, store);
+    const one = await openGateway(context, { gateway: { sessions: { store } } });
+    const other = await openGateway(context, { gateway: { sessions: { store: road.address } } });
+    const gates = new Map(["first of one", "second of one"].map((words) => [words, { asked: gate(), go: gate() }]));
+    const script: Script = async function* (turn) {
+      const words = (toLines(turn.items).at(-1) ?? "").slice("user: ".length);
+      gates.get(words)?.asked.open();
+      await gates.get(words)?.go.opened;
+      yield say("ok");
+    };
+    for (const { model } of [one, other]) model.script = script;
+    const tell = ({ address }: { readonly address: string }, words: string) =>
+      tellWell(address, { on: "chat", say: words, more: { user: "ann" } });
+    const isSo = (condition: string) =>
+      until(async () => (await ask(store, `SELECT 1 FROM claim WHERE ${condition}`)).length === 1);
 
-test(
-  "what a look-up was told of a line no longer counts when it was given back meanwhile",
-  { skip },
-  async (context) => {
-    const [one, other] = await open(context);
-    const answer = await one.look();
-    one.claims.port.release(session);
-    await wait(other);
-    answer();
-    assert.equal(enter(one), false, "two processes have it");
+    await tell(one, "hello");
+    const told = [tell(one, "first of one")];
+    await gates.get("first of one")?.asked.opened;
+    const [{ holder } = {}] = await ask(store, "SELECT holder FROM claim");
+    told.push(tell(other, "first of other"));
+    await isSo("wanted IS NOT NULL");
+    road.hold();
+    told.push(tell(other, "second of other"));
+    await until(() => road.held === 1);
+    gates.get("first of one")?.go.open();
+    // The line has come to the other process, which has it when its look-up arrives.
+    await isSo(`holder <> ${holder} AND round > 0`);
+    told.push(tell(one, "second of one"));
+    await isSo("wanted IS NOT NULL");
+    road.pass();
+    await gates.get("second of one")?.asked.opened;
+    await isSo("wanted IS NOT NULL");
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    gates.get("second of one")?.go.open();
+    await Promise.all(told);
+    assert.deepEqual(
+      seenBy(other.model.turns.at(-1)).filter((line) => line.startsWith("user")),
+      ["user: hello", "user: first of one", "user: first of other", "user: second of one", "user: second of other"],
+    );
   },
 );
