@@ -12,6 +12,7 @@ const [leastMs, mostMs] = [20, 400];
 
 export interface Before {
   readonly statements: readonly Statement[];
+  /** Called once; with nothing if it was not answered. */
   take(told: readonly Rows[]): void;
 }
 
@@ -66,10 +67,11 @@ export function createClaims({ ask, tables }: Database, process: Process) {
         asked.delete(sessions);
         const found = new Map(told[isWaiting ? 2 : 1]?.map(([session, ...holder]) => [session, holder]));
         for (const session of sessions.keys()) {
-          const [holder, about, since] = found.get(numberOf(session)) ?? [];
+          const [holder, about, since = 0] = found.get(numberOf(session)) ?? [];
           elsewhere.delete(session);
           if (holder !== slot && holder !== undefined) elsewhere.set(session, String(about));
-          else if (since !== undefined && since !== handed) taken.set(session, round);
+          // One that was handed over since it was asked for is taken when it is asked for again.
+          else if (Number(since) >= round) taken.set(session, round);
         }
       },
     };
@@ -154,9 +156,6 @@ export function createClaims({ ask, tables }: Database, process: Process) {
   };
 }
 
-/** The round of a line that another process gave to this one, which has not taken it yet. */
-const handed = 0;
-
 const numberOf = (session: string): number => toNumber(session.slice("conv_".length));
 
 const takeStatement = `INSERT INTO claim (session, about, holder, round)
@@ -174,12 +173,12 @@ const wantStatement = `${locked("c.session = ANY ($1::bigint[]) AND c.holder <> 
     AND (c.wanted IS NULL OR NOT EXISTS (SELECT 1 FROM process p WHERE p.slot = c.wanted))`;
 const own = locked(`c.session = ANY ($1::bigint[]) AND c.holder = $3
   AND EXISTS (SELECT 1 FROM unnest($1::bigint[], $2::bigint[]) AS g (session, round)
-    WHERE g.session = c.session AND c.round BETWEEN ${handed} + 1 AND g.round)`);
+    WHERE g.session = c.session AND c.round <= g.round)`);
 const dropStatement = `${own} DELETE FROM claim c USING mine m
   WHERE c.session = m.session AND c.holder = $3 AND (c.wanted IS NULL OR c.wanted = $3)`;
-const handStatement = `${own} UPDATE claim c SET holder = c.wanted, wanted = NULL, round = ${handed} FROM mine m
+const handStatement = `${own} UPDATE claim c SET holder = c.wanted, wanted = NULL, round = 0 FROM mine m
   WHERE c.session = m.session AND c.holder = $3 AND c.wanted <> $3`;
 const offerStatement = `UPDATE claim SET holder = coalesce(wanted, holder), wanted = NULL,
-    round = CASE WHEN wanted IS NULL THEN round ELSE ${handed} END
+    round = CASE WHEN wanted IS NULL THEN round ELSE 0 END
   WHERE session = ? AND holder = ? RETURNING holder`;
 const sweepStatement = "DELETE FROM claim WHERE holder = $1 AND round <= $2 AND session <> ALL ($3::bigint[])";
