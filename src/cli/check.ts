@@ -4,9 +4,10 @@ import { type Config, hasListener } from "../config/config.ts";
 import type { Form } from "../config/form.ts";
 import { toFileForm } from "../config/keys.ts";
 import { ConfigError } from "../config/problem.ts";
+import { hideUser } from "../config/read.ts";
 import type { Lane } from "../core/route/lane.ts";
 import { openLanes } from "../lanes.ts";
-import { examineServer, fileOf, nameStore, openCold } from "../store/open.ts";
+import { examineServer, fileOf, openCold } from "../store/open.ts";
 import type { Command } from "./command.ts";
 import { findGateway, toAddress } from "./gateway.ts";
 import { complain, messageOf, print, toLine } from "./output.ts";
@@ -101,7 +102,7 @@ async function judge(about: string, look: () => Promise<string>): Promise<Findin
 async function judgeStore(address: string): Promise<readonly Finding[]> {
   const file = fileOf(address);
   if (file !== undefined) return [await judge("store", () => judgeFile(file, address))];
-  const name = nameStore(address);
+  const name = hideUser(address);
   try {
     const traits = await examineServer(address);
     return traits.map(([isWell, text]) => [isWell ? "ok" : "warning", "store", `${name}: ${text}`]);

@@ -1,7 +1,8 @@
 /** `portico start`: runs the gateway until it is told to stop, and reloads its configuration when told to. */
+import { hideUser } from "../config/read.ts";
 import { keepTokens } from "../config/token.ts";
 import type { Portico } from "../portico.ts";
-import { nameStore } from "../store/open.ts";
+import { fileOf } from "../store/open.ts";
 import { type Command, nameOf, readVersion } from "./command.ts";
 import { explain, openGateway } from "./open.ts";
 import { complain, messageOf, outlastOutput, print } from "./output.ts";
@@ -87,7 +88,7 @@ function describeStart(address: string | undefined, settings: Settings): string 
     ["endpoints", on.join(", ") || "none (see gateway.http.endpoints), so nothing listens"],
     ...describeConsole(address, settings),
     ["adapter", `${config.defaultAdapter}: ${reason}`],
-    ["store", nameStore(config.store)],
+    ["store", fileOf(config.store) ?? hideUser(config.store)],
     ...(config.workers === 1 ? [] : [["workers", describeWorkers(config.workers)]]),
     ...warnings.map(({ path, message }) => ["warning", `${path}: ${message}`]),
     ...(generated === undefined ? [] : [["token", `in ${generated.client.file}`]]),

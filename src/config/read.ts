@@ -16,18 +16,15 @@ export interface FoundText {
   readonly path: Path;
   readonly form: Form;
   readonly text: string;
-  /** A reference as it is written, and of a secret nothing else; absent: as it is. */
-  readonly shown?: unknown;
-}
-
-/** Undefined: there is none. */
-function hidePassword(text: string): string | undefined {
-  const hidden = text.replace(/(?<=:\/\/[^/@:]*:)[^/@]*(?=@)/, masked);
-  return hidden === text ? undefined : hidden;
+  /** A reference as it is written, and of a secret nothing else. */
+  readonly shown: unknown;
 }
 
 /** Stands for a secret that is in the file itself. */
 export const masked = "***";
+
+/** Whoever is named in a URL is not shown. */
+export const hideUser = (text: string): string => text.replace(/:\/\/.*@/, `://${masked}@`);
 
 /** Paths are relative to the folder. */
 export function readWhole(
@@ -87,8 +84,8 @@ export function readWhole(
     const fault = form.judge?.(text) ?? form.judge?.(full);
     if (fault !== undefined) return refuse(form, value, path, fault);
     const references = value.match(/(?<!\$)\$\{[A-Za-z_]\w*\}/g);
-    const shown = form.isSecret ? (references?.join("…") ?? masked) : (references && value) || hidePassword(text);
-    texts.push({ path, form, text: full, ...(shown && { shown }) });
+    const shown = form.isSecret ? (references?.join("…") ?? masked) : (references && value) || hideUser(full);
+    texts.push({ path, form, text: full, shown });
     return full;
   }
 
@@ -197,10 +194,7 @@ function describeFound({ isSecret, properties, items, additionalProperties }: Fo
   // Whoever forgets the object around a secret writes the secret in its place.
   const within = [...Object.values({ ...properties, ...items?.properties }), additionalProperties];
   if (isSecret || within.some((form) => form && form.isSecret)) return `a ${typeof value}`;
-  // Whoever is named in a URL is not shown.
-  return typeof value === "string"
-    ? `the string ${JSON.stringify(value.replace(/:\/\/.*@/, "://***@"))}`
-    : String(value);
+  return typeof value === "string" ? `the string ${JSON.stringify(hideUser(value))}` : String(value);
 }
 
 /** A value as it may be shown. */

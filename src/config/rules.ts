@@ -50,7 +50,7 @@ function checkAdapters(settings: unknown, texts: readonly FoundText[]): readonly
   const known = Object.keys(adapters);
   const chosen = ["gateway", "default_adapter"];
   const isOpen = known.length > 1 && valueAt(settings, chosen) === undefined;
-  const unknown = texts.flatMap(({ path, form, text, shown = text }) => {
+  const unknown = texts.flatMap(({ path, form, text, shown }) => {
     // The fallback of an adapter is another one.
     const others = known.filter((name) => path[1] !== "adapters" || path[2] !== name);
     if (form.judge !== isAdapterName || others.includes(text)) return [];

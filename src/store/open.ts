@@ -25,9 +25,3 @@ export async function examineServer(address: string): Promise<readonly Trait[]> 
 export function fileOf(address: string): string | undefined {
   return address.startsWith("sqlite:") ? address.slice("sqlite:".length) : undefined;
 }
-
-/** As it may be shown: without a password. */
-export function nameStore(address: string): string {
-  const file = fileOf(address);
-  return file ?? address.replace(/(?<=^\w+:\/\/)[^@/]*@/, "");
-}

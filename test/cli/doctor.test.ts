@@ -68,7 +68,7 @@ test(
     const there = await careless.createDatabase();
     const found = await examine(context, { gateway: { sessions: { store: there } } });
     assert.equal(found.code, 0, found.stdout);
-    assert.match(found.stdout, /^ok .*store: postgres:\/\/127\.0\.0\.1:\d+\/portico_\w+: PostgreSQL 1\d/m);
+    assert.match(found.stdout, /^ok .*store: postgres:\/\/\*\*\*@127\.0\.0\.1:\d+\/portico_\w+: PostgreSQL 1\d/m);
     for (const danger of ["fsync is off", "synchronous_commit is off"])
       assert.match(found.stdout, new RegExp(`^warning .*${danger}: .*Set it to on`, "m"));
     assert.match(found.stdout, /of 200 connections/);

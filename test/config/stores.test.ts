@@ -31,3 +31,12 @@ test("a store in SQLite needs a file", async () => {
 test("one process is the default, and may be written", async () => {
   assert.deepEqual(await problemsOf(withHttp({}, { workers: 1 })), []);
 });
+
+test("the password in a store's address is never shown", async (context) => {
+  const folder = makeFolder(context);
+  const store = "postgres://me:hush@127.0.0.1:1/sessions";
+  writeConfig(folder, JSON.stringify(withHttp({}, { sessions: { store } })));
+  const { code, stdout } = await runProgram(context, folder, "check").ended;
+  assert.equal(code, 0, stdout);
+  assert.equal(JSON.parse(stdout).gateway.sessions.store, "postgres://***@127.0.0.1:1/sessions");
+});
