@@ -12,10 +12,7 @@ const record = `s.n, s.name, s.kind, s.owner, s.created AS "createdAt", s.used A
   (SELECT t.key FROM turn t WHERE t.n = s.tip) AS tip`;
 
 export const cold = {
-  // What a turn reads, and what is told again.
-  path: `WITH RECURSIVE up (n) AS (
-      SELECT CAST(? AS BIGINT) UNION ALL SELECT t.parent FROM up JOIN turn t ON t.n = up.n WHERE t.parent IS NOT NULL
-    ) SELECT t.key, t.session, t.depth, t.input, t.answer FROM up JOIN turn t ON t.n = up.n`,
+  // What is told again.
   turn: `SELECT ${kept} FROM ${keptIn}
     WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.told <> '' AND coalesce(r.unnamed, 0) = 0`,
   /** Also one that only its key finds. */

@@ -108,7 +108,7 @@ async function open(file: string, onFatal: (message: string) => void, unlock: ()
     check: writer.check,
     find: finds.send,
     async path({ turn }) {
-      const rows = reads(() => prepare(cold.path).all(turn)) as unknown as readonly PathRow[];
+      const rows = reads(() => prepare(pathStatement).all(turn)) as unknown as readonly PathRow[];
       // Of a long thread every turn has the same instructions.
       return toPath(rows, createReadOnce(readText));
     },
@@ -231,6 +231,10 @@ const namedStatement = `SELECT s.name, s.kind, s.shows, s.tip, ${node}, 0
 const matchStatement = `SELECT ${node}, ${followed}
   FROM turn t WHERE t.session = ? AND t.question = ? AND t.digest = ? ORDER BY t.n DESC LIMIT 1`;
 const makerStatement = `SELECT t.answer, ${node}, 0 FROM call c JOIN turn t ON t.n = c.turn WHERE c.session = ? AND c.id = ?`;
+const pathStatement = `WITH RECURSIVE up (n) AS (
+    SELECT ? UNION ALL SELECT t.parent FROM up JOIN turn t ON t.n = up.n WHERE t.parent IS NOT NULL
+  ) SELECT t.key, t.session, t.depth, t.input, t.answer FROM up JOIN turn t ON t.n = up.n`;
+
 function reads<Result>(run: () => Result): Result {
   const result = attempt(run);
   if (result instanceof Error) throw result;
