@@ -11,7 +11,7 @@ import { openSqlite } from "../src/store/sqlite.ts";
 
 const rounds = 2_000;
 const folder = mkdtempSync(join(tmpdir(), "portico-bench-"));
-const store = await openSqlite(join(folder, "portico.db"), (why) => process.stderr.write(why));
+const store = await openSqlite(join(folder, "portico.db"), (why) => process.stderr.write(why), true);
 const newKey = createKeys(Date.now);
 const digest = (text: string): string => hash("sha1", text, "base64url").slice(0, 12);
 const say = (role: "user" | "assistant", content: string): Item => ({ type: "message", role, content });

@@ -12,7 +12,7 @@ import { openStore } from "../src/store/open.ts";
 const [together, warmMs, measuredMs] = [64, 3_000, 6_000];
 const folder = mkdtempSync(join(tmpdir(), "portico-bench-"));
 const address = process.argv[2] ?? `sqlite:${join(folder, "portico.db")}`;
-const store = await openStore(address, (why) => process.stderr.write(why));
+const store = await openStore(address, (why) => process.stderr.write(why), true);
 const newKey = createKeys(store.others?.now ?? Date.now, store.others?.slot);
 const digest = (text: string): string => hash("sha1", text, "base64url").slice(0, 12);
 const say = (role: "user" | "assistant", content: string): Item => ({ type: "message", role, content });

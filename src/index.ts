@@ -54,7 +54,7 @@ export async function openPortico(settings: PorticoSettings, around: Around = {}
     return loaded;
   }
   let current = await read(settings);
-  const portico = await startPortico(current.config, around);
+  const portico = await startPortico(current.config, around, { mayMigrate: true });
   const { gateway, models, ended } = portico;
   const channel = createChannel({ gateway, ended, model: findModel });
   let closing: Promise<void> | undefined;

@@ -46,11 +46,17 @@ export interface Portico {
 const pruneEveryMs = 3_600_000;
 const sweepEveryMs = 60_000;
 
-/** `measureAll` reads the metrics of every process of a gateway that has several. */
+interface StartOptions {
+  /** Reads the metrics of every process of a gateway that has several. */
+  readonly measureAll?: (() => Promise<string>) | undefined;
+  /** A store of an older layout is migrated; else it is refused. */
+  readonly mayMigrate: boolean;
+}
+
 export async function startPortico(
   first: Config,
-  surroundings: Surroundings = {},
-  measureAll?: () => Promise<string>,
+  surroundings: Surroundings,
+  { measureAll, mayMigrate }: StartOptions,
 ): Promise<Portico> {
   const { adapters: given = {}, now: clock } = surroundings;
   let now = clock === undefined ? Date.now : () => clock().getTime();
@@ -66,7 +72,9 @@ export async function startPortico(
       process.exitCode = 1;
       void close();
     };
-    const bare = await openStore(config.store, stop);
+    const bare = await openStore(config.store, stop, mayMigrate);
+    if (bare.migratedFrom !== undefined)
+      log.info({ from: bare.migratedFrom }, "The session store was migrated from an older layout to this release's.");
     const store = observer.watchStore(bare);
     const { others } = bare;
     if (clock === undefined && others !== undefined) ({ now } = others);

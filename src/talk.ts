@@ -80,7 +80,7 @@ export function createChannel({ gateway, model, ended }: ChannelParts): Channel 
     async function run(): Promise<void> {
       let record: Partial<RequestRecord> = {};
       try {
-        const caller = { owner, hint, shows: false, signal: control.signal };
+        const caller = { owner, hint, shows: false, isByHeader: hint !== undefined, signal: control.signal };
         const said = await gateway.answer(ask, caller, { begin: begun.resolve, tell: queue.put });
         const answer = "answer" in said ? said.answer : undefined;
         record = { heading: said.heading, key: said.heading.key, answer };

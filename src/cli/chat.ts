@@ -70,7 +70,7 @@ function toAddress(url: string): string {
 async function openOwn({ config }: Settings, { session, model }: Wanted): Promise<Say> {
   const [{ startPortico }, { createChannel }] = await Promise.all([import("../portico.ts"), import("../talk.ts")]);
   const http = { ...config.http, endpoints: { chat: false, responses: false } };
-  const { gateway, ended } = await startPortico({ ...config, http, logLevel: "silent" });
+  const { gateway, ended } = await startPortico({ ...config, http, logLevel: "silent" }, {}, { mayMigrate: false });
   const channel = createChannel({ gateway, ended, model: async () => model });
   return (content) => channel.talk({ content, session, model });
 }

@@ -10,7 +10,7 @@ import { describeProblems } from "./settings.ts";
 export async function openGateway(config: Config, measureAll?: () => Promise<string>): Promise<Portico> {
   // Not before the settings are right: it is most of the house.
   const { startPortico } = await import("../portico.ts");
-  const portico = await startPortico(config, {}, measureAll).catch((thrown: unknown) => {
+  const portico = await startPortico(config, {}, { measureAll, mayMigrate: true }).catch((thrown: unknown) => {
     if (thrown instanceof ConfigError) throw thrown;
     throw new CommandError(explainFailure(thrown, config.http));
   });

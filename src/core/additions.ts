@@ -28,8 +28,9 @@ export function createAdditions({ store, now, hash, newKey, maxWaiting }: Additi
     },
     /** The items as they are kept, once no turn of the conversation runs any more. Undefined: there is no such conversation. */
     async add(owner: string, id: string, given: readonly Item[], signal: AbortSignal) {
-      const line = await lines.enter(id, "", maxWaiting(), signal);
+      const line = lines.enter(id, "", maxWaiting(), signal);
       try {
+        await line.before;
         const { session } = await store.find({ ...anything, owner, session: id });
         if (session === undefined) return undefined;
         const { tip } = session;

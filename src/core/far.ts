@@ -1,82 +1,109 @@
-/** A turn of another process as if it ran here: its deltas are framed anew, and its end is what was kept of it. */
-import { GatewayError } from "./errors.ts";
+/** A turn of another process, told here: its deltas are framed anew, and its end is what was kept of it. */
+import { callerLeft, GatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { createFrame } from "./frame.ts";
-import { Live } from "./live.ts";
+import type { Heading } from "./heading.ts";
+import { inputId } from "./item.ts";
+import type { Promised } from "./live.ts";
 import { toRecalled } from "./recalled.ts";
 import { retell } from "./retell.ts";
 import type { Far, Placed } from "./store.ts";
-import type { Listener, Recorder, Said } from "./way.ts";
+import type { Listener, Said } from "./way.ts";
 
-export function toLive(far: Far, now: () => number): Live {
-  return new Live({
-    key: far.key,
-    owner: far.owner,
-    isBackground: far.placed?.isBackground ?? false,
-    now,
-    announce: async () => {},
-    record: neverKept,
-    run: (listener, signal, recorder) => hear(far, listener, signal, recorder),
-  });
+/** As it stands once it has its place. */
+export async function toPromised(far: Far, signal: AbortSignal): Promise<Promised> {
+  const { heading, waits, echo, items } = far.placed ?? (await readPlaced(far, signal));
+  const input = items.map((item, index) => Object.assign({}, item, { id: inputId(item, far.key, index) }));
+  return { heading, status: waits ? "queued" : "in_progress", echo, input };
 }
 
-async function hear(far: Far, listener: Listener, signal: AbortSignal, recorder: Recorder): Promise<Said> {
-  const cancel = (): void => void far.cancel();
-  signal.addEventListener("abort", cancel);
+async function readPlaced(far: Far, signal: AbortSignal): Promise<Placed> {
+  for await (const all of far.news(signal)) for (const { placed } of all) if (placed !== undefined) return placed;
+  throw signal.aborted ? callerLeft() : new TurnLost();
+}
+
+/** Resolves when it is over. */
+export async function outlast(far: Far, signal: AbortSignal): Promise<void> {
+  for await (const _ of far.news(signal));
+}
+
+/** Tells it from its beginning. Throws what went wrong before its first word, and if the reader leaves. */
+export async function followFar(
+  far: Far,
+  listener: Listener,
+  signal: AbortSignal,
+  isRepeated: boolean,
+  now: () => number,
+): Promise<Said> {
   const frame = createFrame(far.key);
-  const events: Event[] = [{ type: "turn-start" }];
-  let hasBegun = false;
+  const events: Event[] = [];
   let told = 0;
-  try {
-    if (far.placed !== undefined) await place(recorder, far.placed);
-    for (let all = await far.next(); all !== undefined; all = await far.next()) {
-      for (const { placed, heading, deltas = [] } of all) {
-        if (placed !== undefined) await place(recorder, placed);
-        if (heading !== undefined) begin(heading);
-        frame.accept(deltas, events);
-      }
-      if (hasBegun) tell();
-    }
-  } finally {
-    signal.removeEventListener("abort", cancel);
+  let begun: Heading | undefined;
+  let hasStarted = false;
+
+  function begin(heading: Heading): void {
+    if (begun === undefined) listener.begin(heading, isRepeated);
+    begun = heading;
   }
+
+  function start(): void {
+    if (!hasStarted) events.push({ type: "turn-start" });
+    hasStarted = true;
+  }
+
+  async function tell(): Promise<void> {
+    const news = events.slice(told);
+    told = events.length;
+    if (news.length > 0) await listener.tell(news);
+  }
+
+  for await (const all of far.news(signal)) {
+    for (const { placed, heading, deltas = [] } of all) {
+      if (placed !== undefined) {
+        listener.place?.(placed.heading);
+        // A background turn is told from its place on, any other from its first word.
+        if (placed.isBackground) begin(placed.heading);
+        if (placed.isBackground) events.push({ type: "turn-queued" });
+      }
+      if (heading !== undefined) {
+        begin(heading);
+        start();
+      }
+      frame.accept(deltas, events);
+    }
+    await tell();
+  }
+  if (signal.aborted) throw callerLeft();
   const stored = await far.stored();
-  if (stored === undefined) throw new TurnLost(hasBegun);
+  if (stored === undefined) return endLost();
   const { heading, answer } = toRecalled(stored);
   begin(heading);
-  const deltas = stored.record?.deltas;
+  const { deltas, isBackground = false } = stored.record ?? {};
   if (deltas === undefined) {
     // Its process has died: what it had said ends here.
+    start();
     frame.end(answer.error, answer.endedAt, events);
-    void listener.tell([...events, { type: "turn-end", answer }]);
-  } else void listener.tell(retell(far.key, answer, deltas, false).slice(told));
-  return { heading, answer };
+    events.push({ type: "turn-end", answer });
+  } else events.push(...retell(far.key, answer, deltas, isBackground).slice(events.length));
+  await tell();
+  return { heading, answer, isRepeated };
 
-  function begin(heading: Placed["heading"]): void {
-    if (!hasBegun) listener.begin(heading);
-    hasBegun = true;
-  }
-
-  function tell(): void {
-    told += events.length;
-    void listener.tell(events.splice(0));
+  /** Nothing was kept of it: it failed, or its process died. Nothing was said to the reader: it may be answered anew. */
+  async function endLost(): Promise<Said> {
+    if (begun === undefined) throw new TurnLost();
+    start();
+    const answer = frame.end(new GatewayError("interrupted", lostMessage), now(), events);
+    events.push({ type: "turn-end", answer });
+    await tell();
+    return { heading: begun, answer, isRepeated };
   }
 }
 
-const place = (recorder: Recorder, { heading, waits, echo, items }: Placed): Promise<void> =>
-  recorder.place(heading, waits, { echo, items });
+const lostMessage = "The request with this key failed in another process of the gateway. Send it again.";
 
-function neverKept(): never {
-  throw new Error("The process in which a turn runs keeps it.");
-}
-
-/** Nothing was kept of a turn with a key: it failed, or its process died. */
+/** Nothing was kept of a turn with a key, and nothing was told of it. */
 export class TurnLost extends GatewayError {
-  /** Whoever waited for it heard something of it. */
-  readonly wasHeard: boolean;
-
-  constructor(wasHeard: boolean) {
-    super("interrupted", "The request with this key failed in another process of the gateway. Send it again.");
-    this.wasHeard = wasHeard;
+  constructor() {
+    super("interrupted", lostMessage);
   }
 }

@@ -2,7 +2,7 @@
 import type { Adapter } from "./adapter.ts";
 import { type Additions, createAdditions } from "./additions.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
-import { toLive, TurnLost } from "./far.ts";
+import { followFar, outlast, toPromised, TurnLost } from "./far.ts";
 import type { Heading } from "./heading.ts";
 import { createLines } from "./lines.ts";
 import { Live, type Promised } from "./live.ts";
@@ -59,6 +59,8 @@ export interface Gateway extends Additions {
   /** Ends the turns that nobody has followed for an hour. */
   sweep(): void;
   readonly running: number;
+  /** Resolves when no turn runs that outlives its caller. */
+  settled(): Promise<void>;
   /** Turns that stand in line. */
   readonly waiting: number;
   /** What the turns that run continue. */
@@ -69,11 +71,13 @@ export interface Gateway extends Additions {
 
 export const nobody: Listener = { begin() {}, tell: () => undefined };
 const unheardMs = 3_600_000;
+/** How long the end of a turn of another process is waited for that was told to stop: it hears of it within a second. */
+const cancelMs = 10_000;
 
 interface Named {
   readonly fingerprint: string;
-  /** The turn, or what the key was used for before. */
-  readonly found: Promise<Live | StoredTurn>;
+  /** The turn, here or in another process, or what the key was used for before. */
+  readonly found: Promise<Live | Far | StoredTurn>;
 }
 
 export function createGateway(ports: GatewayPorts): Gateway {
@@ -83,8 +87,6 @@ export function createGateway(ports: GatewayPorts): Gateway {
   const way = createWay(ports, lines);
   const live = new Map<string, Live>();
   const named = new Map<string, Named>();
-  /** Turns that run in other processes, while somebody here wants to know of them. */
-  const far = new Map<string, Live>();
   others?.listen({
     stop: (key) => live.get(key)?.stop(cancelled()),
     heard: (key) => live.get(key)?.look(),
@@ -95,13 +97,13 @@ export function createGateway(ports: GatewayPorts): Gateway {
     answer,
     async recall(owner, key) {
       const running = await find(owner, key);
-      if (running?.heading !== undefined && running.isBackground) return running.placed();
+      if (running !== undefined && isPlacedInBackground(running)) return promisedOf(running, never);
       const stored = await store.turn(owner, key);
       return stored && toRecalled(stored);
     },
     async follow(owner, key, listener, signal, resumes) {
       const running = await find(owner, key);
-      if (running !== undefined) return running.follow(listener, signal, true);
+      if (running !== undefined) return follow(running, listener, signal, true);
       const stored = await store.turn(owner, key);
       if (resumes && stored !== undefined && stored.record?.deltas === undefined) throw eventsExpired("starting_after");
       return stored && tellAgain(stored, listener, true);
@@ -114,10 +116,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
     },
     async cancel(owner, key) {
       const running = await find(owner, key);
-      if (running?.isBackground === true) {
-        running.stop(cancelled());
-        await running.ended;
-      }
+      if (running !== undefined && isPlacedInBackground(running)) await stop(running, cancelled());
       const stored = await store.turn(owner, key);
       if (stored === undefined) return undefined;
       if (stored.record?.isBackground === true) return toRecalled(stored);
@@ -125,9 +124,8 @@ export function createGateway(ports: GatewayPorts): Gateway {
     },
     async forget(owner, key) {
       const running = await find(owner, key);
-      running?.stop(new GatewayError("cancelled", "The turn was deleted."));
       // What was heard of it is kept with its end.
-      await running?.ended;
+      if (running !== undefined) await stop(running, new GatewayError("cancelled", "The turn was deleted."));
       return (await store.forget(owner, key)) || running !== undefined;
     },
     sweep() {
@@ -137,6 +135,9 @@ export function createGateway(ports: GatewayPorts): Gateway {
     },
     get running() {
       return live.size;
+    },
+    async settled() {
+      while (live.size > 0) await Promise.all(Array.from(live.values(), ({ ended }) => ended));
     },
     get waiting() {
       return lines.waiting;
@@ -166,31 +167,41 @@ export function createGateway(ports: GatewayPorts): Gateway {
     named.set(name, entry);
     try {
       const found = await entry.found;
-      return await attend(found, ask, caller, listener, twin !== undefined || !("follow" in found));
+      const isFirst = twin === undefined && found instanceof Live;
+      return await attend(found, ask, caller, listener, !isFirst);
     } catch (thrown) {
-      if (!(thrown instanceof TurnLost) || thrown.wasHeard) throw thrown;
-      // Nobody else answers it any more.
-      if (named.get(name) === entry) named.delete(name);
+      if (!(thrown instanceof TurnLost)) throw thrown;
+      // The process that answered it is dead, and this reader was told nothing.
       return answer(ask, caller, listener);
     }
   }
 
   /** A turn that runs, here or elsewhere. */
-  async function find(owner: string, key: string): Promise<Live | undefined> {
-    const turn = live.get(key) ?? far.get(key);
+  async function find(owner: string, key: string): Promise<Live | Far | undefined> {
+    const turn = live.get(key);
     if (turn !== undefined) return turn.owner === owner ? turn : undefined;
-    const found = await others?.find(owner, key);
-    if (found === undefined) return undefined;
-    const known = attachTo(found);
-    await known.placed().catch(() => undefined);
-    return known;
+    return others?.find(owner, key);
   }
 
-  function attachTo(found: Far): Live {
-    const known = far.get(found.key) ?? toLive(found, now);
-    far.set(found.key, known);
-    void known.ended.then(() => far.delete(found.key));
-    return known;
+  function follow(turn: Live | Far, listener: Listener, signal: AbortSignal, isRepeated: boolean): Promise<Said> {
+    if (turn instanceof Live) return turn.follow(listener, signal, isRepeated);
+    return followFar(turn, listener, signal, isRepeated, now);
+  }
+
+  /** What one caller gets of a turn that it shares with others. */
+  async function attend(
+    turn: Live | Far | StoredTurn,
+    ask: Ask,
+    { signal, resumes }: Caller,
+    listener: Listener | undefined,
+    isRepeated: boolean,
+  ): Promise<Said | Promised> {
+    const hasEvents = isRunning(turn) || turn.record?.deltas !== undefined;
+    if (resumes !== undefined && !(hasEvents && resumes(turn.key))) throw eventsExpired("Last-Event-ID");
+    listener?.enter?.(turn.key);
+    if (!isRunning(turn)) return tellAgain(turn, listener ?? nobody, isRepeated);
+    if (ask.background !== true || listener !== undefined) return follow(turn, listener ?? nobody, signal, isRepeated);
+    return { ...(await promisedOf(turn, signal)), status: "queued", isRepeated };
   }
 
   async function findOrStart(
@@ -198,16 +209,15 @@ export function createGateway(ports: GatewayPorts): Gateway {
     caller: Caller,
     idempotency: Idempotency,
     name: string,
-  ): Promise<Live | StoredTurn> {
+  ): Promise<Live | Far | StoredTurn> {
     const { owner } = caller;
     const key = newKey();
     try {
       const elsewhere = await others?.reserve({ key, owner }, idempotency);
       if (elsewhere !== undefined) {
+        named.delete(name);
         checkFingerprint(elsewhere.fingerprint ?? "", idempotency);
-        const known = attachTo(elsewhere);
-        void known.ended.then(() => named.delete(name));
-        return known;
+        return elsewhere;
       }
       const stored = await store.keyed(owner, idempotency.key, now() - ports.keyMs());
       if (stored === undefined && caller.resumes !== undefined) throw eventsExpired("Last-Event-ID");
@@ -239,8 +249,10 @@ export function createGateway(ports: GatewayPorts): Gateway {
       now,
       async announce(heading, waits, { echo, items }) {
         const { createdAt, model, session } = heading;
-        if (isBackground) await store.begin({ key, owner, session, createdAt, model, echo });
-        await others?.announce({ key, owner }, { heading, waits, isBackground, echo, items });
+        const { userHint } = caller;
+        if (isBackground) await store.begin({ key, owner, session, createdAt, model, echo, userHint });
+        const isReserved = idempotency !== undefined;
+        await others?.announce({ key, owner, userHint, isReserved }, { heading, waits, isBackground, echo, items });
       },
       publish: (news) => others?.publish(key, news),
       record: (deltas, heading) => ({
@@ -271,21 +283,26 @@ export function createGateway(ports: GatewayPorts): Gateway {
   }
 }
 
-/** What one caller gets of a turn that it shares with others. */
-async function attend(
-  turn: Live | StoredTurn,
-  ask: Ask,
-  { signal, resumes }: Caller,
-  listener: Listener | undefined,
-  isRepeated: boolean,
-): Promise<Said | Promised> {
-  const hasEvents = "follow" in turn || turn.record?.deltas !== undefined;
-  if (resumes !== undefined && !(hasEvents && resumes(turn.key))) throw eventsExpired("Last-Event-ID");
-  listener?.enter?.(turn.key);
-  if (!("follow" in turn)) return tellAgain(turn, listener ?? nobody, isRepeated);
-  if (ask.background !== true || listener !== undefined) return turn.follow(listener ?? nobody, signal, isRepeated);
-  return { ...(await turn.placed()), status: "queued", isRepeated };
+/** Resolves when it has ended. */
+async function stop(turn: Live | Far, reason: GatewayError): Promise<void> {
+  if (turn instanceof Live) {
+    turn.stop(reason);
+    return turn.ended;
+  }
+  await turn.cancel();
+  await outlast(turn, AbortSignal.timeout(cancelMs));
 }
+
+const isRunning = (turn: Live | Far | StoredTurn): turn is Live | Far => turn instanceof Live || "news" in turn;
+
+const isPlacedInBackground = (turn: Live | Far): boolean =>
+  turn instanceof Live ? turn.isBackground && turn.heading !== undefined : turn.placed?.isBackground === true;
+
+/** As it stands, once it has its place. */
+const promisedOf = (turn: Live | Far, signal: AbortSignal): Promise<Promised> =>
+  turn instanceof Live ? turn.placed() : toPromised(turn, signal);
+
+const never = new AbortController().signal;
 
 function tellAgain(turn: StoredTurn, listener: Listener, isRepeated: boolean): Said {
   const { heading, answer } = toRecalled(turn);

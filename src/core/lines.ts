@@ -1,15 +1,17 @@
 /** The lines before the tips: whoever continues one waits until the turn before has ended, in whatever process it runs. */
 import { GatewayError } from "./errors.ts";
 
+/** A place in a line, from the moment in which it is asked for until it is left. */
 export interface Line {
-  /** Somebody stood before us, so what we found has changed since. */
-  readonly hasWaited: boolean;
+  /** Resolves when the turns before have ended; rejects with the signal's reason. Undefined: there were none. */
+  readonly before: Promise<void> | undefined;
+  /** Gives the place up, whether its turn has come or not. */
   leave(): void;
 }
 
 export interface Lines {
-  /** At once where nobody stands there; a promise means waiting. Rejects with the signal's reason. */
-  enter(session: string, about: string, most: number, signal: AbortSignal): Line | Promise<Line>;
+  /** Throws `session_busy` if it would have to wait and `most` turns wait already. */
+  enter(session: string, about: string, most: number, signal: AbortSignal): Line;
   /** What whoever is at the front said about itself; undefined: nobody is there. */
   front(session: string): string | undefined;
   /** Whoever looked up the session does not continue it. */
@@ -46,17 +48,6 @@ export function createLines(claims?: Claims): Lines {
   const queues = new Map<string, Queue>();
   let waiting = 0;
 
-  function toLine(session: string, queue: Queue, hasWaited: boolean): Line {
-    let isLeft = false;
-    return {
-      hasWaited,
-      leave() {
-        if (!isLeft) void serve(session, queue, queue.others.size === 0 ? undefined : claims?.offer(session));
-        isLeft = true;
-      },
-    };
-  }
-
   /** The next one's turn, as soon as the line is this process's. `isOurs` absent: it is. */
   async function serve(session: string, queue: Queue, isOurs: Promise<boolean> | undefined): Promise<void> {
     for (let has = isOurs === undefined || (await isOurs); ;) {
@@ -79,45 +70,62 @@ export function createLines(claims?: Claims): Lines {
     }
   }
 
+  function passOn(session: string, queue: Queue): void {
+    void serve(session, queue, queue.others.size === 0 ? undefined : claims?.offer(session));
+  }
+
+  /** A place that waits until those before it have left. */
+  function standBehind(session: string, queue: Queue, about: string, signal: AbortSignal): Line {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    // One who leaves early does not look at it.
+    promise.catch(() => {});
+    const gone = new AbortController();
+    const leaveEarly = (): void => gone.abort(signal.reason);
+    let isFirst = false;
+    const stopWaiting = (): void => {
+      queue.others.delete(waiter);
+      waiting -= 1;
+      signal.removeEventListener("abort", leaveEarly);
+    };
+    const waiter: Waiting = {
+      about,
+      signal: gone.signal,
+      go() {
+        stopWaiting();
+        isFirst = true;
+        queue.about = about;
+        resolve();
+      },
+    };
+    gone.signal.addEventListener("abort", () => {
+      stopWaiting();
+      reject(gone.signal.reason);
+    });
+    signal.addEventListener("abort", leaveEarly);
+    waiting += 1;
+    queue.others.add(waiter);
+    return {
+      before: promise,
+      leave: once(() => {
+        if (isFirst) passOn(session, queue);
+        else gone.abort();
+      }),
+    };
+  }
+
   return {
     enter(session, about, most, signal) {
-      // Whoever has left already is told of by no event.
+      // A signal that is already aborted fires no event.
       signal.throwIfAborted();
       const known = queues.get(session);
+      const isFree = known === undefined && (claims === undefined || claims.enter(session));
       const queue = known ?? { about, others: new Set() };
-      if (queue.others.size >= most) {
-        throw new GatewayError(
-          "session_busy",
-          `${most} turns of this conversation are waiting already. Send the next one when they are answered.`,
-          { retryAfterSeconds: 1 },
-        );
-      }
+      if (!isFree && queue.others.size >= most) throw busy(most);
       queues.set(session, queue);
-      if (known === undefined && (claims === undefined || claims.enter(session))) return toLine(session, queue, false);
-      return new Promise((resolve, reject) => {
-        const end = (): void => {
-          queue.others.delete(place);
-          waiting -= 1;
-          signal.removeEventListener("abort", leave);
-        };
-        const leave = (): void => {
-          end();
-          reject(signal.reason);
-        };
-        const place: Waiting = {
-          about,
-          signal,
-          go() {
-            end();
-            queue.about = about;
-            resolve(toLine(session, queue, true));
-          },
-        };
-        waiting += 1;
-        queue.others.add(place);
-        signal.addEventListener("abort", leave, { once: true });
-        if (known === undefined) void serve(session, queue, Promise.resolve(false));
-      });
+      if (isFree) return { before: undefined, leave: once(() => passOn(session, queue)) };
+      const place = standBehind(session, queue, about, signal);
+      if (known === undefined) void serve(session, queue, Promise.resolve(false));
+      return place;
     },
     front: (session) => queues.get(session)?.about ?? claims?.front(session),
     skip(session) {
@@ -127,4 +135,22 @@ export function createLines(claims?: Claims): Lines {
       return waiting;
     },
   };
+}
+
+function once(run: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (!isDone) run();
+    isDone = true;
+  };
+}
+
+function busy(most: number): GatewayError {
+  return new GatewayError(
+    "session_busy",
+    most === 0
+      ? "A turn of this conversation is running. Send the next one when it is answered."
+      : `${most} turns of this conversation are waiting already. Send the next one when they are answered.`,
+    { retryAfterSeconds: 1 },
+  );
 }

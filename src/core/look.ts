@@ -3,7 +3,7 @@ import { toContext } from "./context.ts";
 import { GatewayError } from "./errors.ts";
 import { type Hash, type History, readHistory } from "./history.ts";
 import { isInstruction, type Item, keyOf, textOf } from "./item.ts";
-import { type Claim, type Found, type Place, toPlace } from "./place.ts";
+import { type Claim, type Found, type Place, type Program, toPlace } from "./place.ts";
 import type { Query, Store } from "./store.ts";
 import type { Ask } from "./turn.ts";
 
@@ -13,6 +13,10 @@ export interface Asker {
   readonly hint: string | undefined;
   /** Its client is said to show its history, or known to by the kind of its hint. */
   readonly shows: boolean;
+  /** The hint is a header's. */
+  readonly isByHeader: boolean;
+  /** The hint that the request's `user` alone would be, whatever names its session. */
+  readonly userHint?: string | undefined;
 }
 
 /** A request, read once. */
@@ -24,8 +28,8 @@ export interface Asking {
   readonly history: History;
   /** Whether it may continue a tip. */
   readonly mayWait: boolean;
-  /** Its instructions: agents ask for a title beside their first message, in others. */
-  readonly about: () => string;
+  /** The hint of its `user`, if something else names its session. */
+  readonly userHint: string | undefined;
 }
 
 /** What is known of it now. */
@@ -36,10 +40,11 @@ export interface Seen {
 
 export async function readAsking(store: Store, ask: Ask, asker: Asker, hash: Hash): Promise<Asking> {
   const session = await sessionOf(store, ask, asker);
-  const claim = toClaim(ask, asker);
+  const claim = toClaim(ask, asker, hash);
   const history = readHistory(ask.items, hash);
-  const about = (): string => hash(instructionsOf(ask));
-  return { ask, owner: asker.owner, session, claim, history, mayWait: mayWait(claim, history), about };
+  const { owner, hint } = asker;
+  const userHint = claim.name === "hint" && hint === asker.userHint ? undefined : asker.userHint;
+  return { ask, owner, session, claim, history, mayWait: mayWait(claim, history), userHint };
 }
 
 /** Throws if it names what is not there. Whoever names nothing is told at once. */
@@ -82,10 +87,31 @@ function sessionOf(store: Store, ask: Ask, { owner, hint }: Asker): string | Pro
   return ask.conversation ?? (hint === undefined ? undefined : store.sessionOf(owner, hint));
 }
 
-function toClaim(ask: Ask, { hint, shows }: Asker): Claim {
-  if (ask.previous !== undefined) return { name: "turn", shows };
-  if (ask.conversation !== undefined) return { name: "conversation", shows };
-  return { name: hint === undefined ? undefined : "hint", shows };
+function toClaim(ask: Ask, { hint, shows, isByHeader }: Asker, hash: Hash): Claim {
+  let known: Program | undefined;
+  const program = (): Program => (known ??= toProgram(ask, hash));
+  if (ask.previous !== undefined) return { name: "turn", shows, isByHeader: false, program };
+  if (ask.conversation !== undefined) return { name: "conversation", shows, isByHeader: false, program };
+  if (hint === undefined) return { name: undefined, shows, isByHeader: false, program };
+  return { name: "hint", shows, isByHeader, program };
+}
+
+function toProgram(ask: Ask, hash: Hash): Program {
+  const instructions = instructionsOf(ask);
+  return {
+    instructions: instructions === "" ? undefined : hash(instructions),
+    offersTools: ask.settings.tools.length > 0,
+  };
+}
+
+/** A program as text, for those who come while its turn runs, in any process. */
+export const writeProgram = ({ instructions = "", offersTools }: Program): string =>
+  `${instructions}${offersTools ? "+" : "-"}`;
+
+/** Undefined: items are added to a conversation, or a release before this one wrote it. */
+export function readProgram(text: string): Program | undefined {
+  const [, instructions, sign] = /^(.*)([+-])$/s.exec(text) ?? [];
+  return sign === undefined ? undefined : { instructions: instructions || undefined, offersTools: sign === "+" };
 }
 
 /** Before anything is known of its session. */
@@ -94,10 +120,10 @@ const mayWait = ({ name, shows }: Claim, { isShown }: History): boolean =>
 
 function instructionsOf({ items, settings }: Ask): string {
   const said = items.filter(isInstruction).map((item) => (item.type === "message" ? textOf(item.content) : ""));
-  return [settings.instructions ?? "", ...said].join("\n");
+  return [settings.instructions ?? "", ...said].filter((text) => text !== "").join("\n");
 }
 
-function toQuery({ ask, owner, session, history, mayWait, about }: Asking): Query {
+function toQuery({ ask, owner, session, claim, history, mayWait }: Asking): Query {
   const isByHint = ask.previous === undefined && ask.conversation === undefined;
   return {
     owner,
@@ -106,7 +132,7 @@ function toQuery({ ask, owner, session, history, mayWait, about }: Asking): Quer
     shown: isByHint ? history.talk().shown : [],
     prefilled: isByHint ? history.talk().prefilled : undefined,
     calls: isByHint ? wantedCalls(history) : none,
-    claim: mayWait ? about : undefined,
+    claim: mayWait ? () => writeProgram(claim.program()) : undefined,
   };
 }
 

@@ -9,7 +9,13 @@
  *     the call that it answers
  *   shows any other history                   nothing: a new root                 exactly what it shows
  *   has only new items                        the tip; a new root where clients   the stored path, then the request's items
- *                                               are known to show their history
+ *                                               are known to show their history,
+ *                                               or for another program (below)
+ *
+ * Another program: agents ask for a title beside their first message, sometimes before it, under the same header, with
+ * instructions of its own and without tools. So under a header a request is a new root if the tip is a root, both have
+ * instructions and these differ, and exactly one of the two offers tools. A root with tools takes the tip from a root
+ * without tools, also if that was stored meanwhile (`takesTip`); a root without tools never takes it from another program.
  */
 import type { History } from "./history.ts";
 import type { Item } from "./item.ts";
@@ -23,6 +29,20 @@ export interface Node {
   readonly hasFollowers: boolean;
   /** How many turns its path has. */
   readonly depth: number;
+  /** Of a tip that is a root: the program that made it. A turn of layout 1 has none. */
+  readonly program?: Program | undefined;
+}
+
+/** By what the programs that share a session are told apart. */
+export interface Program {
+  /** A hash of its instructions; undefined: it gave none. */
+  readonly instructions: string | undefined;
+  readonly offersTools: boolean;
+}
+
+export function isOtherProgram(one: Program | undefined, other: Program | undefined): boolean {
+  if (one?.instructions === undefined || other?.instructions === undefined) return false;
+  return one.instructions !== other.instructions && one.offersTools !== other.offersTools;
 }
 
 /** Who made the calls that a request answers, with all that it said. */
@@ -74,6 +94,9 @@ export interface Claim {
   readonly name: "turn" | "conversation" | "hint" | undefined;
   /** Its client is said to show its history, or known to by the kind of its hint. */
   readonly shows: boolean;
+  /** A header names its session: programs may share it. */
+  readonly isByHeader: boolean;
+  program(): Program;
 }
 
 export function toPlace(claim: Claim, history: History, found: Found): Place {
@@ -111,7 +134,16 @@ export function toPlace(claim: Claim, history: History, found: Found): Place {
     return { ...nowhere, leads: tip === undefined || shows, learns, told: "foreign" };
   }
   if (shows || tip === undefined) return { ...nowhere, remembers: true, waits: !shows, leads: true, told: "new" };
+  if (claim.isByHeader && tip.depth === 1 && isOtherProgram(claim.program(), tip.program))
+    return { ...nowhere, remembers: true, told: "new" };
   return { ...nowhere, parent: tip, remembers: true, waits: true, leads: true, told: "continued" };
+}
+
+/** Whether a turn takes the tip from a root of another program that offers no tools, whatever tip was seen. */
+export function takesTip({ isByHeader, program }: Claim, { parent }: Place): boolean {
+  if (!isByHeader || parent !== undefined) return false;
+  const { instructions, offersTools } = program();
+  return offersTools && instructions !== undefined;
 }
 
 const nowhere = { parent: undefined, remembers: false, from: 0, waits: false, leads: false, learns: false };

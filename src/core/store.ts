@@ -8,7 +8,7 @@ import type { Marks, Shown } from "./history.ts";
 import type { Item } from "./item.ts";
 import type { Claims } from "./lines.ts";
 import type { Step } from "./pair.ts";
-import type { Found, Node } from "./place.ts";
+import type { Found, Node, Program } from "./place.ts";
 import type { Answer } from "./turn.ts";
 
 /** What is asked of the store about a request, once. */
@@ -48,6 +48,12 @@ export interface Commit {
   readonly leads: boolean;
   /** The tip that was seen: it moves only if it still stands there. */
   readonly tip: number | undefined;
+  /** Of a root in a session. */
+  readonly program?: Program | undefined;
+  /** It takes the tip from a root of another program that offers no tools, whatever tip was seen. */
+  readonly takesTip?: boolean | undefined;
+  /** The hint that its `user` alone would be: of it a keyed hash is kept, if something else names the session. */
+  readonly userHint?: string | undefined;
   readonly learns: boolean;
   /** It was broken off: only its id finds it, and nothing continues it. */
   readonly isLoose: boolean;
@@ -74,7 +80,7 @@ export interface Recording {
 }
 
 /** A background turn that runs, so that whoever comes after a crash is told that it was interrupted. */
-export type RunningTurn = Pick<Commit, "key" | "owner" | "session" | "createdAt" | "model" | "echo">;
+export type RunningTurn = Pick<Commit, "key" | "owner" | "session" | "createdAt" | "model" | "echo" | "userHint">;
 
 /** The part of the store that turns need that outlive their caller. */
 export interface Records {
@@ -95,8 +101,8 @@ export interface Others {
   slot(): number;
   /** A turn with a caller's key begins, unless one with that key runs elsewhere: then it is that one. */
   reserve(turn: Pick<Far, "key" | "owner">, idempotency: Idempotency): Promise<Far | undefined>;
-  /** From now on all know the turn. */
-  announce(turn: Pick<Far, "key" | "owner">, placed: Placed): Promise<void>;
+  /** From now on all know the turn. Throws `interrupted` if it was reserved and another process has answered its key since. */
+  announce(turn: Announced, placed: Placed): Promise<void>;
   /** What they hear of it, a moment later. */
   publish(key: string, news: News): void;
   /** It is over and kept, or will never be. */
@@ -105,6 +111,11 @@ export interface Others {
   find(owner: string, key: string): Promise<Far | undefined>;
   /** What they want of our turns. */
   listen(hands: Hands): void;
+}
+
+interface Announced extends Pick<Commit, "key" | "owner" | "userHint"> {
+  /** It has a caller's key. */
+  readonly isReserved: boolean;
 }
 
 export interface Hands {
@@ -137,8 +148,8 @@ export interface Far {
   readonly fingerprint: string | undefined;
   /** Undefined: it has no place yet. */
   readonly placed: Placed | undefined;
-  /** What became of it since, from its beginning on. Undefined: it is over. */
-  next(): Promise<readonly News[] | undefined>;
+  /** What becomes of it, from its beginning on, until it is over or the signal aborts. */
+  news(signal: AbortSignal): AsyncIterable<readonly News[]>;
   cancel(): Promise<void>;
   /** What was kept of it. */
   stored(): Promise<StoredTurn | undefined>;
@@ -220,7 +231,10 @@ export interface Operator {
   readTurns(session: SessionRecord): AsyncIterable<TurnRecord>;
   /** Deletes a session, or a hidden turn with all that follows it. Throws `not_found`. */
   erase(id: string, moment: string, now: number): Promise<Erased>;
-  /** Deletes all under a hint: of one owner, or of all. `owners` may have turns running, and nothing stored yet. */
+  /**
+   * Deletes all under a hint: of one owner, or of all; if it is a `user`, also the turns that were said for that user in
+   * sessions with another name. `owners` may have turns running, and nothing stored yet.
+   */
   eraseHint(wanted: HintWanted, moment: string, now: number): Promise<readonly Erased[]>;
   /** Everything, or these sessions, as lines of an archive. */
   exportLines(ids?: readonly string[]): AsyncIterable<string>;
@@ -267,7 +281,7 @@ export interface TurnRecord extends StoredTurn {
 export interface Erased {
   /** As it was named. */
   readonly id: string;
-  readonly type: "session" | "thread";
+  readonly type: "session" | "thread" | "turn";
   readonly turns: number;
 }
 

@@ -9,8 +9,8 @@ import type { Heading } from "./heading.ts";
 import { type Hash, type History, type Marks, markTurn } from "./history.ts";
 import type { Item } from "./item.ts";
 import type { Line, Lines } from "./lines.ts";
-import { type Asker, type Asking, look, readAsking, see, type Seen } from "./look.ts";
-import type { Found, Node, Place } from "./place.ts";
+import { type Asker, type Asking, look, readAsking, readProgram, see, type Seen, writeProgram } from "./look.ts";
+import { type Found, isOtherProgram, type Node, type Place, type Program, takesTip } from "./place.ts";
 import { isReference, resolveReferences } from "./references.ts";
 import type { RoutedTurn } from "./route/attempts.ts";
 import type { Idempotency, Recording, Store } from "./store.ts";
@@ -101,20 +101,30 @@ export function createWay(ports: Ports, lines: Lines): Way {
 
     // 2 what the store knows of it; 3 stand in line, only where a tip is continued; who had to wait looks again
     let seen = await look(store, asking);
-    const line = seen.place.waits && session !== undefined ? standInLine(seen, session, asking, signal) : undefined;
+    const standing = seen.place.waits && session !== undefined ? standInLine(seen, session, asking, signal) : undefined;
     if (asking.mayWait && !seen.place.waits && session !== undefined) lines.skip(session);
+    const line = standing === "apart" ? undefined : standing;
     let isPlaced = false;
-    if (line instanceof Promise && recorder !== undefined) {
-      await recorder.place(toHeading(seen.place, seen.found, 0), true, ask);
-      isPlaced = true;
-    }
-    // What was acknowledged while it waits is kept, however it ends.
-    const place = line instanceof Promise ? await (isPlaced ? line.catch(() => undefined) : line) : line;
     let parent: Node | undefined;
+    // From here on the line is left, whatever fails.
     try {
-      if (place?.hasWaited) seen = await look(store, asking);
+      let isApart = standing === "apart";
+      if (line?.before !== undefined) {
+        if (recorder !== undefined) {
+          await recorder.place(toHeading(seen.place, seen.found, 0), true, ask);
+          isPlaced = true;
+        }
+        try {
+          await line.before;
+          seen = await look(store, asking);
+        } catch (thrown) {
+          // What was acknowledged while it waits is kept, however it ends.
+          if (!isPlaced || !signal.aborted) throw thrown;
+          isApart = true;
+        }
+      }
       const { found } = seen;
-      const spot = place === undefined && seen.place.waits ? apart(seen.place) : seen.place;
+      const spot = isApart ? apart(seen.place, asking) : seen.place;
       ({ parent } = spot);
       if (parent !== undefined) continued.add(parent);
 
@@ -151,10 +161,9 @@ export function createWay(ports: Ports, lines: Lines): Way {
       const { answer: heard, isLoose } = await hear(reply, key, listener, signal, isInterrupted, recorder);
       const known = remarks.filter(({ type }) => type !== "asked");
       const answer = known.length === 0 ? heard : { ...heard, remarks: known };
-      // What broke off moves no tip, so nobody has to wait for it; what was heard of it is found by its id.
-      if (isLoose) place?.leave();
-      const kept = isWorthKeeping(answer, isLoose) ? await keep(answer) : answer;
-      const ended = isLoose ? answer : kept;
+      // A turn that broke off moves no tip, so the next one need not wait; what was heard of it is found by its id.
+      if (isLoose) line?.leave();
+      const ended = isWorthKeeping(answer, isLoose) ? await keep(answer) : answer;
 
       // 8 the end is told
       if (ended.error?.code === "client_closed") throw ended.error;
@@ -198,18 +207,25 @@ export function createWay(ports: Ports, lines: Lines): Way {
             record: recorder?.record(),
             leads: spot.leads && isFirm,
             tip: found.session?.tip?.turn,
+            program: parent === undefined && session !== undefined ? asking.claim.program() : undefined,
+            takesTip: isFirm && takesTip(asking.claim, spot),
+            userHint: asking.userHint,
             learns: spot.learns && isFirm,
             isLoose: !isFirm,
           });
           return said;
         } catch (thrown) {
           const error = thrown instanceof GatewayError ? thrown : notKept(thrown);
-          return { ...said, status: "failed", error };
+          return {
+            ...said,
+            status: "failed",
+            error: said.error === undefined ? error : alsoNotKept(said.error, error),
+          };
         }
       }
     } finally {
       if (parent !== undefined) continued.delete(parent);
-      place?.leave();
+      line?.leave();
     }
 
     function toHeading({ told }: Place, { session: known }: Found, contextItems: number): Heading {
@@ -234,18 +250,25 @@ export function createWay(ports: Ports, lines: Lines): Way {
     return { id: key, model, items, settings, stream: false };
   }
 
-  /** Undefined: it waits for nobody after all. */
-  function standInLine(
-    { found }: Seen,
-    session: string,
-    asking: Asking,
-    signal: AbortSignal,
-  ): Line | Promise<Line> | undefined {
-    const about = asking.about();
-    const front = lines.front(session);
-    const isFirst = found.session?.tip === undefined;
-    if (isFirst && front !== undefined && front !== about) return undefined;
-    return lines.enter(session, about, ports.maxWaiting(), signal);
+  /** `apart`: a session's first turn runs, and this is another program's; it is a root, and does not wait. */
+  function standInLine({ found }: Seen, session: string, { claim }: Asking, signal: AbortSignal): Line | "apart" {
+    const own = claim.program();
+    const running = runningIn(session);
+    const isFirst = found.session?.tip === undefined && claim.name === "hint";
+    if (isFirst && running !== undefined && running.instructions !== own.instructions) return "apart";
+    return lines.enter(session, writeProgram(own), ports.maxWaiting(), signal);
+  }
+
+  /** A root of its own. It leaves the tip to the turn that runs, unless it would take it from that turn afterwards. */
+  function apart(place: Place, { claim, session }: Asking): Place {
+    const root = { ...place, parent: undefined };
+    const running = session === undefined ? undefined : runningIn(session);
+    return { ...root, leads: takesTip(claim, root) && isOtherProgram(claim.program(), running) };
+  }
+
+  /** The program whose turn is at the front of the session's line. */
+  function runningIn(session: string): Program | undefined {
+    return readProgram(lines.front(session) ?? "");
   }
 
   /** Deltas become events, events become the listener's: the only waiting is for the next read or a full socket. */
@@ -287,10 +310,14 @@ export function createWay(ports: Ports, lines: Lines): Way {
   }
 }
 
-/** A root of its own, which leaves the tip to the turn that runs. */
-const apart = (place: Place): Place => ({ ...place, parent: undefined, leads: false });
-
 function notKept(cause: unknown): GatewayError {
   const message = "The answer could not be kept, so the turn did not happen. Send the request again.";
   return new GatewayError("store_unavailable", message, { retryAfterSeconds: 1, cause });
+}
+
+/** Of a turn that was broken off already: its own failure comes first. */
+function alsoNotKept(failure: GatewayError, { message }: GatewayError): GatewayError {
+  const { code, param, retryAfterSeconds, wireCode } = failure;
+  const both = `${failure.message} What was heard of the answer could not be kept either: ${message}`;
+  return new GatewayError(code, both, { param: param ?? undefined, retryAfterSeconds, wireCode, cause: failure });
 }

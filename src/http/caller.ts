@@ -14,6 +14,8 @@ export function toCaller(call: Call, ask: Pick<Ask, "user">, body?: Buffer): Cal
   return {
     owner: token.owner,
     hint,
+    isByHeader: hint?.startsWith("header:") === true,
+    userHint: ask.user === undefined || ask.user === "" ? undefined : toUserHint(ask.user),
     // Only applications that show their whole history with every request send that header.
     shows: (token.showsHistory ?? settings.showsHistory) || hint?.startsWith("header:x-openwebui-chat-id:") === true,
     signal,
@@ -28,10 +30,12 @@ function readHint(hints: readonly Hint[], headers: IncomingHttpHeaders, user: st
   for (const hint of hints) {
     const value = hint.type === "user" ? user : headers[hint.name];
     if (typeof value !== "string" || value === "") continue;
-    return hint.type === "user" ? `user:${value}` : `header:${hint.name}:${value}`;
+    return hint.type === "user" ? toUserHint(value) : `header:${hint.name}:${value}`;
   }
   return undefined;
 }
+
+const toUserHint = (user: string): string => `user:${user}`;
 
 const maxKeyCharacters = 255;
 

@@ -99,7 +99,7 @@ export function createDoor(first: HttpSettings, parts: DoorParts) {
     },
     async close(): Promise<void> {
       sockets.retire();
-      await server.close(limits.drainTimeoutMs, () => gateway.close());
+      await server.close(limits.drainTimeoutMs, gateway.settled, () => gateway.close());
       streams.close();
     },
   };

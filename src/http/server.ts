@@ -164,13 +164,16 @@ export function createServer(first: HttpSettings, { routes, streams, now, newKey
     change(next: HttpSettings): void {
       terms = toTerms(next);
     },
-    /** Lets in nobody new, and waits for what runs; what still does after that time is stopped, beginning with `interrupt`. */
-    async close(drainMs: number, interrupt: () => Promise<void>): Promise<void> {
+    /**
+     * Accepts nothing new, and waits for running requests and for `settled`, the turns that outlive their caller. What
+     * still runs after that time is stopped, beginning with `interrupt`.
+     */
+    async close(drainMs: number, settled: () => Promise<void>, interrupt: () => Promise<void>): Promise<void> {
       isDraining = true;
       const over = new AbortController();
       const cutting = setInterval(connections.cutSilent, arrivingMs);
       const stopping = stopLate(drainMs, interrupt, over.signal).catch(() => {});
-      await listener.close();
+      await Promise.all([listener.close(), settled()]);
       clearInterval(cutting);
       over.abort();
       await stopping;

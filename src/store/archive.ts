@@ -59,6 +59,9 @@ const forms = {
     /** What was deleted, and holds the tree together, has nothing to tell. */
     told: optional(checks<Omit<Answer, "items">>(isObject)),
     echo: optional(isText),
+    instructions: optional(isText),
+    tools: optional(isFlag),
+    person: optional(matches(/^[0-9a-f]{13}$/)),
   },
   end: {},
 };

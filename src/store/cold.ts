@@ -1,5 +1,6 @@
 /** Every statement that no turn waits for, in SQL that any database speaks, and how statements are run: by their text, each prepared once. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { ofRecord, ofTurn } from "./tables.ts";
 
 const turn = `t.n, t.key, t.session, s.name, s.kind, t.model, t.created, t.input, t.answer, t.told, t.echo`;
 const summary = `s.name, s.kind, s.owner, s.created AS "createdAt", s.used AS "updatedAt",
@@ -30,10 +31,11 @@ export const cold = {
     WHERE t.n = ? AND t.key = ? AND s.owner = ? AND t.echo IS NOT NULL`,
   doomedTurn: `SELECT t.n, t.key, t.parent, t.session, t.input, t.answer, t.told, t.echo, t.created, s.tip
     FROM turn t LEFT JOIN session s ON s.n = t.session WHERE t.n = ?`,
+  turnsOfPerson: "SELECT n FROM turn WHERE person = ? LIMIT ?",
   isFollowed: "SELECT 1 FROM turn WHERE parent = ? LIMIT 1",
   followers: "SELECT n FROM turn WHERE parent = ? LIMIT 2",
-  emptyTurn: `UPDATE turn SET question = NULL, digest = NULL, model = '', input = '[]', answer = '[]', told = '', echo = NULL
-    WHERE n = ?`,
+  emptyTurn: `UPDATE turn SET question = NULL, digest = NULL, model = '', input = '[]', answer = '[]', told = '', echo = NULL,
+    instructions = NULL, tools = NULL, person = NULL WHERE n = ?`,
   removeTurn: "DELETE FROM turn WHERE n = ?",
   removeRecord: "DELETE FROM record WHERE turn = ?",
   /** Streams that can no longer be resumed are told whole. */
@@ -55,6 +57,7 @@ export const cold = {
   removeSession: "DELETE FROM session WHERE id = ?",
   markErased: `INSERT INTO erased (id, moment, at) VALUES (?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET moment = excluded.moment, at = excluded.at`,
+  isErased: "SELECT 1 FROM erased WHERE id IN (?, ?) AND moment >= ?",
   unmarkErased: "DELETE FROM erased WHERE id = ?",
   forgetErased: "DELETE FROM erased WHERE at < ?",
   doom: "INSERT INTO doomed (n) VALUES (?)",
@@ -76,9 +79,11 @@ export const cold = {
   removeUnusedSession: "DELETE FROM session WHERE n = ? AND used = ?",
 
   // What is added.
-  addTurn: `INSERT INTO turn
-    (session, n, key, parent, depth, question, digest, remembers, model, created, input, answer, told, echo)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  addTurn: `INSERT INTO turn (session, ${ofTurn.list()}) VALUES (?, ${ofTurn.marks})`,
+  addRecord: `INSERT INTO record (turn, session, ${ofRecord.list()}) VALUES (?, ?, ${ofRecord.marks})`,
+  /** From a root of another program that offers no tools. */
+  takeTip: `UPDATE session SET tip = ? WHERE n = ? AND EXISTS (SELECT 1 FROM turn t
+    WHERE t.n = session.tip AND t.depth = 1 AND t.tools = 0 AND t.instructions <> ?)`,
   addCall: `INSERT INTO call (session, id, turn) VALUES (?, ?, ?)
     ON CONFLICT (session, id) DO UPDATE SET turn = excluded.turn WHERE call.turn < excluded.turn`,
   addText: "INSERT INTO text (session, digest, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -110,7 +115,7 @@ export const cold = {
   // The archive.
   sessionIds: "SELECT id FROM session ORDER BY id",
   exportedSession: `SELECT ${record} FROM session s WHERE s.id = ?`,
-  placedTurn: `SELECT ${turn}, s.owner, t.question, t.digest, t.remembers,
+  placedTurn: `SELECT ${turn}, s.owner, t.question, t.digest, t.remembers, t.instructions, t.tools, t.person,
       (SELECT p.key FROM turn p WHERE p.n = t.parent) AS parent
     FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ?`,
   secrets: "SELECT value FROM secret WHERE name >= ? AND name < ? ORDER BY name",

@@ -2,6 +2,7 @@
 import { cold, type Tables } from "./cold.ts";
 import { createDeletions } from "./deletions.ts";
 import type { TurnRow } from "./rows.ts";
+import { at } from "./tables.ts";
 import { createAddTurn, type Numbered } from "./writes.ts";
 
 /** `nextNumber`: what gives a new session its number, as each engine can. */
@@ -18,9 +19,9 @@ export function createCommit(tables: Tables, nextNumber: string) {
       throw new Error(`The sessions ${name} and ${known.name} have the same key.`);
   }
 
-  /** In the place of what was kept when it began. False: the session was deleted after that. */
+  /** In the place of what was kept when it began. False: its session, or all of its person's, was deleted after that. */
   return async (row: TurnRow): Promise<boolean> => {
-    const { session, values, tip, learns, record } = row;
+    const { session, values, tip, learns, takesTipAs, record } = row;
     const [id, name, owner, kind, created] = session;
     const turn = Number(values[0]);
     const begun = record && (await read(turn));
@@ -38,6 +39,7 @@ export function createCommit(tables: Tables, nextNumber: string) {
       created,
       created,
       id,
+      values[at("person")] ?? null,
       turn,
       tip,
       turn,
@@ -47,7 +49,8 @@ export function createCommit(tables: Tables, nextNumber: string) {
       return false;
     }
     await addTurn(own.n, row);
-    if (record !== undefined) await run(recordStatement, turn, own.n, ...record);
+    if (takesTipAs !== undefined) await run(cold.takeTip, turn, own.n, takesTipAs);
+    if (record !== undefined) await run(cold.addRecord, turn, own.n, ...record);
     return true;
   };
 }
@@ -58,12 +61,10 @@ const leadStatement = (
 ): string => `INSERT INTO session (id, n, name, owner, kind, shows, tip, metadata, created, used)
   SELECT CAST(? AS BIGINT), ${nextNumber}, ?, ?, ?, CAST(? AS BIGINT),
       CASE WHEN CAST(? AS BIGINT) IS NULL THEN CAST(? AS BIGINT) END, '{}', CAST(? AS BIGINT), CAST(? AS BIGINT)
-    WHERE NOT EXISTS (SELECT 1 FROM erased WHERE id = ? AND moment >= ?)
+    WHERE NOT EXISTS (SELECT 1 FROM erased WHERE id IN (?, ?) AND moment >= ?)
   ON CONFLICT (id) DO UPDATE SET
     tip = CASE WHEN session.tip IS NOT DISTINCT FROM CAST(? AS BIGINT) THEN CAST(? AS BIGINT) ELSE session.tip END,
     shows = CASE WHEN session.shows < excluded.shows THEN excluded.shows ELSE session.shows END,
     used = CASE WHEN session.used < excluded.used THEN excluded.used ELSE session.used END
     WHERE session.name = excluded.name AND session.owner = excluded.owner
   RETURNING n`;
-const recordStatement = `INSERT INTO record
-  (turn, session, background, unnamed, told, items, name, fingerprint, log) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`;

@@ -10,7 +10,7 @@ import { toPlaces, toRow } from "./rows.ts";
 const stepTurns = 20;
 
 export function createConversations(access: Access, { one }: Tables): Conversations {
-  const { read, write, scrub, loadTexts } = access;
+  const { read, write, scrub, secrets, loadTexts } = access;
 
   function find(owner: string, id: string): Promise<ConversationRow | undefined> {
     const name = toName(id);
@@ -31,7 +31,7 @@ export function createConversations(access: Access, { one }: Tables): Conversati
         owner,
         metadata,
         at,
-        first: first && toRow(first),
+        first: first && toRow(first, secrets),
       });
     },
     async conversation(owner, id) {
@@ -39,7 +39,7 @@ export function createConversations(access: Access, { one }: Tables): Conversati
       return row && { id, createdAt: row.created, metadata: JSON.parse(row.metadata) as Metadata };
     },
     describeConversation: (owner, id, metadata, at) => write("describe", { name: toName(id), owner, metadata, at }),
-    append: (turn) => write("append", toRow(turn)),
+    append: (turn) => write("append", toRow(turn, secrets)),
     async deleteConversation(owner, id, moment, now) {
       const isThere = await write("dropSession", { name: toName(id), owner, moment, at: now });
       if (isThere) await removeDoomed(access);

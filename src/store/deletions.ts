@@ -77,6 +77,13 @@ export function createDeletions({ one, all, run }: Tables) {
     if (end !== undefined && (await notes.read("aged")) >= end.n) await notes.write("aged", end.n - 1);
   }
 
+  /** Its text is gone; where others follow it, an empty node holds the tree together. */
+  async function takeOut(row: DoomedTurn): Promise<void> {
+    if (!(await isFollowed(row.n))) return removeEnd(row);
+    await run(cold.emptyTurn, row.n);
+    await leave(row);
+  }
+
   /** For a day: no turn runs that long. */
   async function markErased({ name, moment, at }: Erasure): Promise<void> {
     await run(cold.forgetErased, at - dayMs);
@@ -87,14 +94,24 @@ export function createDeletions({ one, all, run }: Tables) {
     async forget({ owner, key }: { readonly owner: string; readonly key: string }): Promise<boolean> {
       const found = await one<{ readonly n: number }>(cold.response, toNumber(key), key, owner);
       const row = found && (await read(found.n));
-      if (row === undefined) return false;
-      if (!(await isFollowed(row.n))) await removeEnd(row);
-      else {
-        await run(cold.emptyTurn, row.n);
-        await leave(row);
-      }
-      return true;
+      if (row !== undefined) await takeOut(row);
+      return row !== undefined;
     },
+
+    /** Takes out some turns that were said for a person in sessions of other names, and tells their keys; none: none are left. */
+    async takeOutPerson({ person }: { readonly person: number }): Promise<readonly string[]> {
+      const keys: string[] = [];
+      for (const { n } of await all<{ readonly n: number }>(cold.turnsOfPerson, person, stepTurns)) {
+        const row = await read(n);
+        if (row === undefined) continue;
+        await takeOut(row);
+        keys.push(row.key);
+      }
+      return keys;
+    },
+
+    /** Turns that are being kept while something is marked as erased are there when it returns. Here writes have an order. */
+    async awaitCommits(): Promise<void> {},
 
     /** Where it was a null stands. False: there is none. */
     async deleteItem(given: {

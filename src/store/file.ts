@@ -4,7 +4,7 @@ import { accessSync, closeSync, constants, mkdirSync, openSync, statSync } from 
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../core/errors.ts";
-import { layout, writeTables } from "./tables.ts";
+import { layout, statementsSince } from "./tables.ts";
 import { primary, primaryOf } from "./trouble.ts";
 
 const dialect = { number: "INTEGER", text: "TEXT", end: ") STRICT", keyedEnd: ") STRICT, WITHOUT ROWID" };
@@ -36,15 +36,22 @@ export function openToRead(file: string): DatabaseSync {
   return database;
 }
 
-/** Makes a new file, or throws for one that is not ours to read, which stays as it was. */
-export function prepareFile(file: string): void {
+/**
+ * Makes a new file, or brings one of an older layout to the newest if `mayMigrate`. Returns the layout of a file that was
+ * migrated. Throws for a file that is not ours to read, which stays as it was.
+ */
+export function prepareFile(file: string, mayMigrate: boolean): number | undefined {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     const found = statSync(file, { throwIfNoEntry: false });
     if (found === undefined) closeSync(openSync(file, "a", 0o600));
     // For a read-only file SQLite would make a read-only log.
     else accessSync(file, constants.R_OK | constants.W_OK);
-    if (found === undefined || found.size === 0 || isWithoutTables(file)) begin(file);
+    const before = found === undefined || found.size === 0 ? 0 : readLayout(file);
+    if (before === layout) return undefined;
+    if (before > 0 && !mayMigrate) throw refusal(file, ...olderLayout(before));
+    migrate(file, before);
+    return before || undefined;
   } catch (thrown) {
     throw cannotOpen(file, thrown);
   }
@@ -85,17 +92,17 @@ function makePrivate(path: string): void {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) closeSync(openSync(path, "a", 0o600));
 }
 
-function isWithoutTables(file: string): boolean {
+/** 0: it has no tables yet. */
+function readLayout(file: string): number {
   const database = new DatabaseSync(file, { readOnly: true, timeout: patienceMs });
   try {
     database.exec("BEGIN");
-    const read = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0];
-    const found = read("user_version") as number;
-    const owner = read("application_id");
-    if (database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined && owner === 0) return true;
+    const owner = readPragma(database, "application_id");
+    const found = readPragma(database, "user_version");
+    if (owner === 0 && isEmpty(database)) return 0;
     if (owner === formerId) throw refusal(file, "has an older layout, which this version cannot read.", newFile);
     if (owner !== applicationId) throw refusal(file, "is another program's database.", anotherFile);
-    if (found <= layout) return false;
+    if (found <= layout) return found;
     const remedy = "Start the newer release that wrote it, or name another file for the session store.";
     throw refusal(file, `has layout ${found}, and this release knows layouts up to ${layout}.`, remedy);
   } finally {
@@ -103,17 +110,23 @@ function isWithoutTables(file: string): boolean {
   }
 }
 
-function begin(file: string): void {
-  const database = openToWrite(file, beginning);
+const readPragma = (database: DatabaseSync, name: string): number =>
+  Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
+
+const isEmpty = (database: DatabaseSync): boolean =>
+  database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
+
+/** All steps from the layout before to the newest are one transaction. */
+function migrate(file: string, before: number): void {
+  const database = openToWrite(file, before === 0 ? beginning : []);
   try {
     database.exec("BEGIN IMMEDIATE");
-    // Another process may have made them meanwhile.
-    if (database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined) {
-      database.exec(
-        `${writeTables(dialect)} PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${layout}`,
-      );
+    // Another process may have done it meanwhile.
+    if (before === 0 ? isEmpty(database) : readPragma(database, "user_version") === before) {
+      for (const statement of statementsSince(before, dialect)) database.exec(statement);
+      database.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${layout}`);
       const add = database.prepare("INSERT INTO secret (name, value) VALUES (?, ?)");
-      for (const name of ["hints", "seals"]) add.run(name, randomBytes(32).toString("hex"));
+      for (const name of before === 0 ? ["hints", "seals"] : []) add.run(name, randomBytes(32).toString("hex"));
     }
     database.exec("COMMIT");
   } finally {
@@ -132,6 +145,12 @@ function cannotOpen(file: string, thrown: unknown): GatewayError {
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
   return refusal(file, `cannot be opened: ${reason}.`, usualRemedy, thrown);
 }
+
+/** What is wrong with a store of an older layout, and the remedy. */
+const olderLayout = (found: number): readonly [what: string, remedy: string] => [
+  `has layout ${found}, and this release reads layout ${layout}.`,
+  "Back it up, then start the gateway: `portico start` migrates it. It was left as it is.",
+];
 
 function refusal(file: string, what: string, remedy: string, cause?: unknown): GatewayError {
   const message = `The session store ${file} ${what} ${remedy}`;

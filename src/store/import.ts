@@ -3,8 +3,9 @@ import type { Commit, Imported } from "../core/store.ts";
 import { type LineOf, readArchive, refuse } from "./archive.ts";
 import { cold, type Tables, toNumber } from "./cold.ts";
 import { createNotes } from "./deletions.ts";
-import { type NewSession, toRow, toldAt, type TurnRow } from "./rows.ts";
+import { type NewSession, toRow, type TurnRow } from "./rows.ts";
 import { readSecrets, type SecretLists } from "./secrets.ts";
+import { at } from "./tables.ts";
 
 interface Hands {
   addSession(session: NewSession, metadata: string): Promise<number>;
@@ -76,8 +77,8 @@ export function createImport({ one, run, all }: Tables, { addSession, addTurn }:
 
 /** As if it was said here: every field was checked. */
 function toTurnRow(line: LineOf<"turn">, session: LineOf<"session">, above: KnownTurn | undefined): TurnRow {
-  const { id: key, digest, question = "", told, answer: items } = line;
-  const row = toRow({
+  const { id: key, digest, question = "", told, answer: items, instructions, tools: offersTools, person } = line;
+  const commit = {
     ...line,
     key,
     owner: session.owner,
@@ -88,9 +89,15 @@ function toTurnRow(line: LineOf<"turn">, session: LineOf<"session">, above: Know
     isLoose: digest === undefined,
     answer: { ...told, items },
     leads: false,
-  } as unknown as Commit);
-  return told === undefined ? { ...row, values: row.values.with(toldAt, "") } : row;
+    program: offersTools === undefined ? undefined : { instructions, offersTools },
+  } as unknown as Commit;
+  const { values, ...row } = toRow(commit, nameless);
+  const own = values.with(at("person"), person === undefined ? null : toNumber(person));
+  return { ...row, values: told === undefined ? own.with(at("told"), "") : own };
 }
+
+/** An archive has neither idempotency keys nor the names of users. */
+const nameless = { nameKey: (_owner: string, key: string) => key, numberOf: () => 0 };
 
 const toName = (id: string): string => id.slice("conv_".length);
 

@@ -1,12 +1,19 @@
 /** Opens a store by its address: a file that belongs to one gateway, or a database of many. */
 import type { ColdStore, GatewayStore, Trait } from "./store.ts";
 
-/** `onFatal`: the store can never be trusted again, so the gateway must stop, and say why. */
-export async function openStore(address: string, onFatal: (message: string) => void): Promise<GatewayStore> {
+/**
+ * `onFatal`: the store can never be trusted again, so the gateway must stop, and say why. `mayMigrate`: a store of an
+ * older layout is brought to the newest; else it is refused.
+ */
+export async function openStore(
+  address: string,
+  onFatal: (message: string) => void,
+  mayMigrate: boolean,
+): Promise<GatewayStore> {
   const file = fileOf(address);
   // Each brings a driver of its own.
-  if (file !== undefined) return (await import("./sqlite.ts")).openSqlite(file, onFatal);
-  return (await import("./postgres.ts")).openPostgres(address);
+  if (file !== undefined) return (await import("./sqlite.ts")).openSqlite(file, onFatal, mayMigrate);
+  return (await import("./postgres.ts")).openPostgres(address, mayMigrate);
 }
 
 /** As the command line opens it, whether or not gateways run on it. */

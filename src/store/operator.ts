@@ -66,8 +66,14 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
       const ids = await Promise.all([...whose].map((each) => secrets.sessionsOf(each, hint)));
       const erased: Erased[] = [];
       for (const id of ids.flat()) {
-        if (!(await write("dropSession", { name: toName(id), moment, at: now }))) continue;
-        erased.push({ id, type: "session", turns: await removeDoomed(access) });
+        const isThere = await write("dropSession", { name: toName(id), moment, at: now });
+        if (isThere) erased.push({ id, type: "session", turns: await removeDoomed(access) });
+        await write("awaitCommits", undefined);
+        const person = toNumber(toName(id));
+        for (let keys: readonly string[] | undefined; keys?.length !== 0;) {
+          keys = await write("takeOutPerson", { person });
+          erased.push(...keys.map((key): Erased => ({ id: `resp_${key}`, type: "turn", turns: 1 })));
+        }
       }
       return erased.length === 0 ? erased : finish(erased);
     },

@@ -20,14 +20,14 @@ import { createSecrets, readSecrets } from "./secrets.ts";
 import { type ColdStore, type GatewayStore, sessionErased } from "./store.ts";
 
 /** As a gateway opens it; others may be on it already. */
-export function openPostgres(address: string): Promise<GatewayStore> {
-  return open(address, async ({ database, access, keeping, close }) => {
+export function openPostgres(address: string, mayMigrate: boolean): Promise<GatewayStore> {
+  return open(address, mayMigrate, async ({ database, access, keeping, migratedFrom, close }) => {
     // A sign of life waits behind nothing.
     const lifeline = openDatabase(address, keeping.suffer, 1);
     const { secrets } = access;
     const { tables } = database;
     const meeting = await meet(database, lifeline, {
-      nameKey: secrets.nameKey,
+      secrets,
       async stored(owner, key) {
         const row = await tables.one<ReadTurn>(cold.ended, toNumber(key), key, owner);
         return row && toTurn(row, await access.loadTexts([row]));
@@ -44,6 +44,7 @@ export function openPostgres(address: string): Promise<GatewayStore> {
     }
 
     return {
+      migratedFrom,
       others: meeting.others,
       ...createConversations(access, tables),
       ...createOperator(access),
@@ -53,12 +54,12 @@ export function openPostgres(address: string): Promise<GatewayStore> {
       check: keeping.check,
       find: finds.send,
       path: ({ turn }) => paths.send(turn),
-      commit: (turn) => commit(toRow(turn, (key) => secrets.nameKey(turn.owner, key))),
+      commit: (turn) => commit(toRow(turn, secrets)),
       async turn(owner, key) {
         const row = await tables.one<ReadTurn>(cold.turn, toNumber(key), key, owner);
         return row && toTurn(row, await access.loadTexts([row]));
       },
-      begin: (turn) => commit(toInterrupted(turn)),
+      begin: (turn) => commit(toInterrupted(turn, secrets)),
       async keyed(owner, key, since) {
         const row = await tables.one<KeyedRow>(cold.keyed, secrets.nameKey(owner, key), owner, since);
         return row && { ...toTurn(row, await access.loadTexts([row])), fingerprint: row.fingerprint };
@@ -75,7 +76,7 @@ export function openPostgres(address: string): Promise<GatewayStore> {
 
 /** As the command line opens it, beside whatever gateways run. */
 export function openColdPostgres(address: string): Promise<ColdStore> {
-  return open(address, async ({ access, keeping, close }) => ({
+  return open(address, false, async ({ access, keeping, close }) => ({
     ...createOperator(access),
     check: keeping.check,
     close,
@@ -86,11 +87,16 @@ interface Opened {
   readonly database: Database;
   readonly access: Access;
   readonly keeping: Keeping;
+  readonly migratedFrom: number | undefined;
   close(): Promise<void>;
 }
 
 /** A database that cannot be used is not left open. */
-async function open<Store>(address: string, make: (opened: Opened) => Promise<Store>): Promise<Store> {
+async function open<Store>(
+  address: string,
+  mayMigrate: boolean,
+  make: (opened: Opened) => Promise<Store>,
+): Promise<Store> {
   const keeping = createKeeping(async (bytes) => {
     await database.tables.run(cold.setNote, "probe", "0".repeat(bytes));
     keeping.saved();
@@ -101,8 +107,8 @@ async function open<Store>(address: string, make: (opened: Opened) => Promise<St
     await database.close();
   }
   try {
-    await prepareTables(database);
-    return await make({ database, access: await openAccess(database), keeping, close });
+    const migratedFrom = await prepareTables(address, database, mayMigrate);
+    return await make({ database, access: await openAccess(database), keeping, migratedFrom, close });
   } catch (thrown) {
     await close();
     throw explain(thrown);

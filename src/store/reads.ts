@@ -40,6 +40,9 @@ export interface PlacedTurn extends ReadTurn {
   readonly question: string | null;
   readonly digest: string | null;
   readonly remembers: number;
+  readonly instructions: string | null;
+  readonly tools: number | null;
+  readonly person: number | null;
 }
 
 export function createReads({ one, all }: Tables) {
@@ -60,6 +63,9 @@ export function createReads({ one, all }: Tables) {
       answer: JSON.parse(row.answer) as (Item | null)[],
       told: row.told === "" ? undefined : (JSON.parse(row.told) as LineOf<"turn">["told"]),
       echo: toEcho(row, readText),
+      instructions: row.instructions ?? undefined,
+      tools: row.tools === null ? undefined : row.tools === 1,
+      person: row.person === null ? undefined : row.person.toString(16).padStart(13, "0"),
     };
   }
 

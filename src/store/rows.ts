@@ -7,6 +7,7 @@ import { inputId, isInstruction, type Item } from "../core/item.ts";
 import type { Step } from "../core/pair.ts";
 import type { Node } from "../core/place.ts";
 import type { Answer } from "../core/turn.ts";
+import type { Secrets } from "./secrets.ts";
 import { cold, type Prepare, type Tables, toNumber, type Value } from "./cold.ts";
 
 /** A turn as the writer gets it: plain values in lists, for to copy objects to another thread costs twice as much. */
@@ -17,10 +18,14 @@ export interface TurnRow {
   /** The tip that was seen, if the turn is to take its place; of one that leads nowhere a number that no tip has. */
   readonly tip: number | null;
   readonly learns: boolean;
+  /** Of a root that takes the tip from another program's: its instructions. */
+  readonly takesTipAs?: string | undefined;
   readonly calls?: readonly string[];
   readonly texts?: readonly (readonly [digest: string, text: string])[];
-  /** Of a turn that outlives its caller: in the order of its statement, behind the turn and its session. */
+  /** Of a turn that outlives its caller: the columns of its record. */
   readonly record?: readonly Value[];
+  /** It ends, and outlives its caller: it is kept only if this process may still end it. */
+  readonly outlives?: true;
 }
 
 export type NewSession = readonly [id: number, name: string, owner: string, kind: Kind, created: number];
@@ -28,22 +33,21 @@ export type NewSession = readonly [id: number, name: string, owner: string, kind
 /** `hinted` sessions are made by a request, `named` ones as conversations, `hidden` ones for a single turn and what follows it. */
 export type Kind = "hidden" | "hinted" | "named";
 
-/** Where a turn's values have what is changed afterwards. */
-export const parentAt = 2;
-export const depthAt = 3;
-export const answerAt = 10;
-export const toldAt = 11;
-
 export const noTip = -1;
 
-export function toRow(commit: Commit, nameKey: NameKey = (key) => key): TurnRow {
-  const { key, parent, answer, marks, isLoose, session, createdAt, record } = commit;
+/** What stands for the names that callers give. */
+type Naming = Pick<Secrets, "nameKey" | "numberOf">;
+
+export function toRow(commit: Commit, naming: Naming): TurnRow {
+  const { owner, key, parent, answer, marks, isLoose, session, createdAt, record, program, userHint } = commit;
   const texts: [string, string][] = [];
   const name = session === undefined ? key.padEnd(48, "0") : session.slice("conv_".length);
   const { items, error, ...told } = answer;
   const calls = isLoose ? [] : callsIn(items);
+  const id = toNumber(name);
+  const person = userHint === undefined ? null : naming.numberOf(owner, userHint);
   return {
-    session: [toNumber(name), name, commit.owner, session === undefined ? "hidden" : "hinted", createdAt],
+    session: [id, name, owner, session === undefined ? "hidden" : "hinted", createdAt],
     values: [
       toNumber(key),
       key,
@@ -58,12 +62,17 @@ export function toRow(commit: Commit, nameKey: NameKey = (key) => key): TurnRow 
       JSON.stringify(items),
       JSON.stringify(error === undefined ? told : { ...told, error: toFailure(error) }),
       commit.echo === undefined ? null : shortText(commit.echo, texts),
+      program?.instructions ?? null,
+      program === undefined ? null : Number(program.offersTools),
+      // In a session of the user's own every turn is found by the session.
+      person === id ? null : person,
     ],
     tip: commit.leads && !isLoose ? (commit.tip ?? null) : noTip,
     learns: commit.learns,
+    ...(commit.takesTip === true && { takesTipAs: program?.instructions }),
     ...(calls.length > 0 && { calls }),
     ...(texts.length > 0 && { texts }),
-    ...(record && { record: toRecordRow(record, answer, nameKey) }),
+    ...(record && { record: toRecordRow(record, answer, (used) => naming.nameKey(owner, used)), outlives: true }),
   };
 }
 
@@ -72,11 +81,8 @@ export function callsIn(items: readonly (Item | null)[]): readonly string[] {
   return items.flatMap((item) => (item?.type === "tool-call" ? [item.callId] : []));
 }
 
-/** The name that stands for an owner's key. */
-export type NameKey = (key: string) => string;
-
 /** A key of a turn that failed is free again: its repetition is a new try. */
-function toRecordRow(record: Recording, { status }: Answer, nameKey: NameKey): readonly Value[] {
+function toRecordRow(record: Recording, { status }: Answer, nameKey: (key: string) => string): readonly Value[] {
   const { isBackground, isUnnamed, told, contextItems, idempotency, deltas } = record;
   const keyed = status === "failed" ? undefined : idempotency;
   return [
@@ -104,21 +110,24 @@ function toRecording({ background, placed, items, log }: RecordRead): StoredReco
 }
 
 /** A turn that begins is kept as what it is if its process ends first. */
-export function toInterrupted(turn: RunningTurn): TurnRow {
+export function toInterrupted(turn: RunningTurn, naming: Naming): TurnRow {
   const message = "The gateway was stopped while this turn ran. Send the request again.";
   const error = new GatewayError("interrupted", message);
-  const row = toRow({
-    ...turn,
-    parent: undefined,
-    marks: { question: "", digest: "" },
-    remembers: false,
-    input: [],
-    answer: { status: "failed", finish: "stop", items: [], notes: {}, endedAt: turn.createdAt, error },
-    leads: false,
-    tip: undefined,
-    learns: false,
-    isLoose: true,
-  });
+  const row = toRow(
+    {
+      ...turn,
+      parent: undefined,
+      marks: { question: "", digest: "" },
+      remembers: false,
+      input: [],
+      answer: { status: "failed", finish: "stop", items: [], notes: {}, endedAt: turn.createdAt, error },
+      leads: false,
+      tip: undefined,
+      learns: false,
+      isLoose: true,
+    },
+    naming,
+  );
   return { ...row, record: [1, 0, "new", 0, null, null, null] };
 }
 
@@ -282,4 +291,10 @@ export function toNode([turn, digest, remembers, depth, followed]: NodeRow): Nod
     depth,
     hasFollowers: followed === 1,
   };
+}
+
+/** A tip, with the program that made it if it is a root. */
+export function toTip(node: Node, instructions: string | null, tools: number | null): Node {
+  if (tools === null) return node;
+  return { ...node, program: { instructions: instructions ?? undefined, offersTools: tools === 1 } };
 }

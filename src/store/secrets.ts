@@ -1,6 +1,6 @@
 /** The secrets that live and die with what is stored: the store's own, and those that came with archives. */
 import { hash } from "node:crypto";
-import { cold, type Tables } from "./cold.ts";
+import { cold, type Tables, toNumber } from "./cold.ts";
 
 export interface Secrets {
   /** The id of a session under a hint: of several that may be meant the first that exists, else the one that is made. */
@@ -9,6 +9,8 @@ export interface Secrets {
   sessionsOf(owner: string, hint: string): Promise<readonly string[]>;
   /** What stands for an owner's idempotency key. */
   nameKey(owner: string, key: string): string;
+  /** The number of the session under a hint. */
+  numberOf(owner: string, hint: string): number;
   /** The first one seals; the others only open. The same list until there are others. */
   sealKeys(): readonly Buffer[];
   /** Looks for those of an archive that was imported. */
@@ -67,6 +69,7 @@ export function createSecrets(
       return allOf(owner, hint);
     },
     nameKey: (owner, key) => ownOf(owner, `key ${key}`),
+    numberOf: (owner, hint) => toNumber(ownOf(owner, hint).slice("conv_".length)),
     sealKeys() {
       // Whoever opens a seal cannot wait; those of an archive are known a moment later.
       void renewIfOld()?.catch(() => {});

@@ -24,6 +24,7 @@ import {
   toNode,
   toPath,
   toRow,
+  toTip,
   toTurn,
 } from "./rows.ts";
 import { createSecrets, readSecrets, renewalMs } from "./secrets.ts";
@@ -32,11 +33,15 @@ import { type ColdStore, type GatewayStore, sessionErased } from "./store.ts";
 import { openWriter } from "./writing.ts";
 
 /** `onFatal`: the store can never be trusted again, so the gateway must stop, and say why. */
-export async function openSqlite(file: string, onFatal: (message: string) => void): Promise<GatewayStore> {
+export async function openSqlite(
+  file: string,
+  onFatal: (message: string) => void,
+  mayMigrate: boolean,
+): Promise<GatewayStore> {
   const unlock = lockFile(file);
   try {
-    prepareFile(file);
-    return await open(file, onFatal, unlock);
+    const migratedFrom = prepareFile(file, mayMigrate);
+    return { ...(await open(file, onFatal, unlock)), migratedFrom };
   } catch (thrown) {
     unlock();
     throw thrown;
@@ -45,7 +50,7 @@ export async function openSqlite(file: string, onFatal: (message: string) => voi
 
 /** As the command line opens it, whether or not a gateway runs on the same file. Makes it if there is none. */
 export async function openColdSqlite(file: string): Promise<ColdStore> {
-  prepareFile(file);
+  prepareFile(file, false);
   const { access, writer, close } = await openAccess(file, () => {});
   const operator = createOperator(access);
   return {
@@ -113,7 +118,7 @@ async function open(file: string, onFatal: (message: string) => void, unlock: ()
       return toPath(rows, createReadOnce(readText));
     },
     async commit(turn) {
-      const row = toRow(turn, (key) => secrets.nameKey(turn.owner, key));
+      const row = toRow(turn, secrets);
       if (!(await writer.write(["commit", row]))) throw sessionErased();
     },
     async turn(owner, key) {
@@ -122,7 +127,7 @@ async function open(file: string, onFatal: (message: string) => void, unlock: ()
       return row && toTurn(row, readText);
     },
     async begin(turn) {
-      await writer.write(["commit", toInterrupted(turn)]);
+      await writer.write(["commit", toInterrupted(turn, secrets)]);
     },
     async keyed(owner, key, since) {
       const name = secrets.nameKey(owner, key);
@@ -157,8 +162,9 @@ function createFind(reading: DatabaseSync): (query: Query) => Finding {
     const name = id.slice("conv_".length);
     const row = bySession.get(toNumber(name), name, owner) as unknown as SessionRow | undefined;
     if (row === undefined) return unknown;
-    const [n, kind, shows, tip, ...rest] = row;
-    const session = toSession(id, kind, shows, tip === null ? undefined : toNode([tip, ...rest, 0]));
+    const [n, kind, shows, tip, digest, remembers, depth, instructions, tools] = row;
+    const node = tip === null ? undefined : toTip(toNode([tip, digest, remembers, depth, 0]), instructions, tools);
+    const session = toSession(id, kind, shows, node);
     const makers = calls.length === 0 ? noMakers : new Map(calls.flatMap((call) => findMaker(n, call)));
     let wasAsked = prefilled !== undefined && isAsked(n, prefilled());
     for (const [depth, { question, digest }] of shown.entries()) {
@@ -207,7 +213,15 @@ function toSession(id: string, kind: Kind, shows: number, tip: Node | undefined)
 }
 
 type Standing = readonly [kind: Kind, shows: number, tip: number | null];
-type SessionRow = readonly [n: number, ...Standing, digest: string | null, remembers: number, depth: number];
+type SessionRow = readonly [
+  n: number,
+  ...Standing,
+  digest: string | null,
+  remembers: number,
+  depth: number,
+  instructions: string | null,
+  tools: number | null,
+];
 type NamedRow = readonly [name: string, ...Standing, ...NodeRow];
 type MakerRow = readonly [answer: string, ...NodeRow];
 
@@ -223,7 +237,7 @@ const unknown: Finding = {
 const node = "t.n, t.digest, t.remembers, t.depth";
 const followed = "EXISTS (SELECT 1 FROM turn c WHERE c.parent = t.n AND c.digest IS NOT NULL)";
 
-const sessionStatement = `SELECT s.n, s.kind, s.shows, s.tip, t.digest, t.remembers, t.depth
+const sessionStatement = `SELECT s.n, s.kind, s.shows, s.tip, t.digest, t.remembers, t.depth, t.instructions, t.tools
   FROM session s LEFT JOIN turn t ON t.n = s.tip WHERE s.id = ? AND s.name = ? AND s.owner = ?`;
 const namedStatement = `SELECT s.name, s.kind, s.shows, s.tip, ${node}, 0
   FROM turn t JOIN session s ON s.n = t.session LEFT JOIN record r ON r.turn = t.n

@@ -5,6 +5,8 @@ import type { Conversations, Operator, Records, Store } from "../core/store.ts";
 export interface GatewayStore extends Store, Records, Conversations, Operator {
   /** Of what callers carry for the gateway; the first one seals. The same list until an archive brought others. */
   sealKeys(): readonly Buffer[];
+  /** The layout from which it was migrated when it was opened. */
+  readonly migratedFrom?: number | undefined;
 }
 
 export interface ColdStore extends Operator {

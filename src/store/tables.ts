@@ -5,10 +5,8 @@
  * goes with what.
  */
 
-/** Of these tables. A newer layout is refused untouched. */
-export const layout = 1;
-
-interface Dialect {
+/** How one engine writes what the tables are made of. */
+export interface Dialect {
   readonly number: string;
   readonly text: string;
   /** How a table ends, and one that is kept in the order of its key. */
@@ -16,7 +14,102 @@ interface Dialect {
   readonly keyedEnd: string;
 }
 
-export const writeTables = ({ number, text, end, keyedEnd }: Dialect): string => `
+/**
+ * The statements that make each layout out of the one before; the first makes a new store. A new store goes through all
+ * of them, so it has the same columns in the same order as one that was migrated. A layout only adds: nullable columns,
+ * tables and indexes, so that processes of the layout before go on working until they are replaced.
+ */
+const layouts: readonly ((dialect: Dialect) => string)[] = [writeFirstLayout, writeProgramsAndPersons];
+
+/** The layout that this release reads and writes. */
+export const layout = layouts.length;
+
+/** The statements that bring a store of this layout to the newest one; 0: there is nothing yet. `own`: the engine's own, by layout. */
+export function statementsSince(found: number, dialect: Dialect, own: readonly (readonly string[])[] = []): string[] {
+  const statements: string[] = [];
+  for (const [index, write] of layouts.entries()) {
+    if (index < found) continue;
+    const shared = write(dialect).split(";\n");
+    statements.push(...shared.filter((statement) => statement.trim() !== ""), ...(own[index] ?? []));
+  }
+  return statements;
+}
+
+/** The columns of a turn, in the order in which every statement and every row has them. */
+const turnColumns = {
+  n: "number",
+  key: "text",
+  parent: "number",
+  depth: "number",
+  question: "text",
+  digest: "text",
+  remembers: "number",
+  model: "text",
+  created: "number",
+  input: "text",
+  answer: "text",
+  told: "text",
+  echo: "text",
+  instructions: "text",
+  tools: "number",
+  person: "number",
+} as const;
+
+/** The columns of a record behind its turn and its session, in their order. */
+const recordColumns = {
+  background: "number",
+  unnamed: "number",
+  told: "text",
+  items: "number",
+  name: "text",
+  fingerprint: "text",
+  log: "text",
+} as const;
+
+export type TurnColumn = keyof typeof turnColumns;
+
+/** A list of columns, as statements need it. */
+export interface Columns {
+  readonly names: readonly string[];
+  readonly types: readonly ("number" | "text")[];
+  /** `a, b, c`, each behind the prefix. */
+  list(prefix?: string): string;
+  /** `?, ?, ?` */
+  readonly marks: string;
+}
+
+export const ofTurn = toColumnList(turnColumns);
+export const ofRecord = toColumnList(recordColumns);
+
+/** Where a turn's values have this column. */
+export const at = (column: TurnColumn): number => ofTurn.names.indexOf(column);
+
+function toColumnList(columns: Readonly<Record<string, "number" | "text">>): Columns {
+  const names = Object.keys(columns);
+  return {
+    names,
+    types: Object.values(columns),
+    list: (prefix = "") => names.map((name) => prefix + name).join(", "),
+    marks: names.map(() => "?").join(", "),
+  };
+}
+
+/**
+ * Layout 2. Of a root: a hash of its instructions and whether it offered tools, by which two programs in one session are
+ * told apart. The person is the number of the session that the request's `user` would have named, if something else
+ * named it: so that deleting a person finds the turn. Turns of layout 1 have none of them.
+ */
+function writeProgramsAndPersons({ number, text }: Dialect): string {
+  return `
+ALTER TABLE turn ADD COLUMN instructions ${text};
+ALTER TABLE turn ADD COLUMN tools ${number};
+ALTER TABLE turn ADD COLUMN person ${number};
+CREATE INDEX turn_person ON turn (person) WHERE person IS NOT NULL;
+`;
+}
+
+function writeFirstLayout({ number, text, end, keyedEnd }: Dialect): string {
+  return `
 CREATE TABLE secret (name ${text} PRIMARY KEY, value ${text} NOT NULL${keyedEnd};
 
 -- The name is a keyed hash of owner and hint, known before the session is. n is small: indexes of turns begin with it.
@@ -106,3 +199,4 @@ CREATE TABLE record (
 ${end};
 CREATE INDEX record_name ON record (name) WHERE name IS NOT NULL;
 `;
+}

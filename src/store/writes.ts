@@ -4,7 +4,8 @@ import { cold, type Tables, toNumber } from "./cold.ts";
 import { createDeletions } from "./deletions.ts";
 import { createImport } from "./import.ts";
 import { createAging } from "./retention.ts";
-import { depthAt, type NewSession, parentAt, type TurnRow } from "./rows.ts";
+import type { NewSession, TurnRow } from "./rows.ts";
+import { at } from "./tables.ts";
 
 export type Writes = ReturnType<typeof createWrites>;
 
@@ -44,7 +45,7 @@ export function createWrites(tables: Tables, nextNumber: string) {
       if (known === undefined) return false;
       const { n, tip } = known;
       const above = tip === null ? undefined : await one<{ readonly depth: number }>(cold.depth, tip);
-      await addTurn(n, { ...row, values: values.with(parentAt, tip).with(depthAt, (above?.depth ?? 0) + 1) });
+      await addTurn(n, { ...row, values: values.with(at("parent"), tip).with(at("depth"), (above?.depth ?? 0) + 1) });
       await run(cold.moveTip, values[0] ?? null, created, created, n);
       return true;
     },
@@ -57,8 +58,8 @@ export function createWrites(tables: Tables, nextNumber: string) {
       await run(cold.setTip, Number(first.values[0]), n);
     },
 
-    async describe({ name, owner, metadata, at }: Described): Promise<boolean> {
-      return (await run(cold.describe, JSON.stringify(metadata), at, toNumber(name), name, owner)) === 1;
+    async describe({ name, owner, metadata, at: now }: Described): Promise<boolean> {
+      return (await run(cold.describe, JSON.stringify(metadata), now, toNumber(name), name, owner)) === 1;
     },
   };
 }

@@ -1,44 +1,64 @@
 /** What turns write: all that ends in one tick of the event loop in one transaction; if that fails, each alone. */
-import { cold } from "../cold.ts";
+import { cold, type Value } from "../cold.ts";
 import { createCommit } from "../commit.ts";
-import { answerAt, noTip, toldAt, type TurnRow } from "../rows.ts";
-import { add, type Database, toColumns } from "./database.ts";
+import { noTip, type TurnRow } from "../rows.ts";
+import { at, ofRecord, ofTurn } from "../tables.ts";
+import { add, type Database, type Statement, toColumns } from "./database.ts";
 import { nextNumber } from "./layout.ts";
+import { takenOver } from "./running.ts";
 
 export function createCommits({ askTogether, transact }: Database) {
   /** Which of them took their place. The locks come first, so that what is looked at behind them is true. */
   async function commitTogether(rows: readonly TurnRow[]): Promise<ReadonlySet<number>> {
-    const turns = toColumns(columnCount);
+    const turns = toColumns(given.length);
     const calls = toColumns(2);
     const texts = toColumns(3);
-    const made = toColumns(6);
-    const records = toColumns(8);
-    for (const [index, { session, values, tip, learns, ...row }] of rows.entries()) {
-      add(turns, index, ...session, tip, learns ? 1 : 0, ...values);
+    const made = toColumns(7);
+    const records = toColumns(1 + ofRecord.names.length);
+    const tips = toColumns(3);
+    const running: Value[] = [];
+    for (const [index, row] of rows.entries()) {
+      const { session, values, tip, learns, outlives = false, takesTipAs } = row;
+      const n = values[0] ?? null;
+      add(turns, index, ...session, tip, Number(learns), Number(outlives), ...values);
       // Where a tip was seen there is a session.
-      if (tip === null || tip === noTip) add(made, ...session, values[0] ?? null);
+      if (tip === null || tip === noTip) add(made, ...session, n, values[at("person")] ?? null);
       for (const call of row.calls ?? []) add(calls, index, call);
       if (row.record !== undefined) add(records, index, ...row.record);
       for (const [digest, text] of row.texts ?? []) add(texts, index, digest, text);
+      if (takesTipAs !== undefined) add(tips, session[0], n, takesTipAs);
+      if (outlives) running.push(n);
     }
-    const [, , led = []] = await askTogether(
+    const before: readonly Statement[] = [
       [makeStatement, ...made],
       [lockStatement, turns[1] ?? []],
+      ...(running.length > 0 ? [[lockRunning, running] as const] : []),
+    ];
+    const told = await askTogether(
+      ...before,
       [addStatement, ...turns, ...calls, ...texts, ...records],
+      ...(tips[0]?.length === 0 ? [] : [[takeTips, ...tips] as const]),
+      ...(running.length > 0 ? [[endRunning, running] as const] : []),
     );
-    return new Set(led.map(([index]) => Number(index)));
+    return new Set(told[before.length]?.map(([index]) => Number(index)));
   }
 
   /** Where something must be looked at first: one that was kept when it began, one whose session was deleted, and all of a group that failed. */
-  const commitAlone = (row: TurnRow): Promise<boolean> =>
-    transact(async (tables) => {
-      const [n = null, key = null] = row.values;
-      const { [answerAt]: answer = null, [toldAt]: told = null } = row.values;
-      if ((await tables.one(cold.keptTurn, n, key, answer, told)) !== undefined) return true;
-      if (await createCommit(tables, nextNumber)(row)) return true;
-      await tables.run(cold.removeBare, row.session[0]);
-      return false;
+  async function commitAlone(row: TurnRow): Promise<boolean> {
+    const [n = null, key = null] = row.values;
+    const { [at("answer")]: answer = null, [at("told")]: told = null, [at("person")]: person = null } = row.values;
+    const [session] = row.session;
+    const outcome = await transact(async (tables) => {
+      if ((await tables.one(cold.keptTurn, n, key, answer, told)) !== undefined) return "kept";
+      const isOwn = row.outlives !== true || (await tables.run("DELETE FROM running WHERE turn = ?", n)) === 1;
+      if (isOwn && (await createCommit(tables, nextNumber)(row))) return "kept";
+      await tables.run(cold.removeBare, session);
+      const isErased = (await tables.one(cold.isErased, session, person, n)) !== undefined;
+      return isErased ? "erased" : "taken";
     });
+    if (outcome === "taken") throw takenOver();
+    return outcome === "kept";
+  }
 
   return async (rows: readonly TurnRow[]): Promise<readonly (boolean | Error)[]> => {
     const plain = rows.filter(({ record: [isBackground] = [] }) => isBackground !== 1);
@@ -49,28 +69,69 @@ export function createCommits({ askTogether, transact }: Database) {
   };
 }
 
-const columnCount = 21;
-
 /** All processes lock in the same order. */
 const makeStatement = `INSERT INTO session (id, n, name, owner, kind, shows, tip, metadata, created, used)
   SELECT DISTINCT ON (g.id) g.id, ${nextNumber}, g.name, g.owner, g.kind, 0, NULL::bigint, '{}', g.created, g.created
-    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[])
-      AS g (id, name, owner, kind, created, turn)
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[])
+      AS g (id, name, owner, kind, created, turn, person)
     WHERE NOT EXISTS (SELECT 1 FROM session s WHERE s.id = g.id)
-      AND NOT EXISTS (SELECT 1 FROM erased e WHERE e.id = g.id AND e.moment >= g.turn)
+      AND NOT EXISTS (SELECT 1 FROM erased e WHERE e.id IN (g.id, g.person) AND e.moment >= g.turn)
     ORDER BY g.id
   ON CONFLICT DO NOTHING`;
 const lockStatement = "SELECT 1 FROM session WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE";
+/** A turn that outlives its caller is this process's as long as its row is there: others remove it before they tell that this process is dead. */
+const lockRunning = "SELECT 1 FROM running WHERE turn = ANY ($1::bigint[]) ORDER BY turn FOR UPDATE";
+/** A turn that is kept runs no more. */
+const endRunning = "DELETE FROM running r USING turn t WHERE r.turn = ANY ($1::bigint[]) AND t.n = r.turn";
+/** See \`takeTip\` of the shared statements. */
+const takeTips = `UPDATE session s SET tip = g.n
+  FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS g (id, n, instructions) JOIN turn own ON own.n = g.n, turn t
+  WHERE s.id = g.id AND own.session = s.n AND t.n = s.tip AND t.depth = 1 AND t.tools = 0 AND t.instructions <> g.instructions`;
+
+type Typed = readonly [name: string, type: "int" | "bigint" | "text"];
+
+const typed = (names: readonly string[], types: readonly ("number" | "text")[]): Typed[] =>
+  names.map((name, index) => [name, types[index] === "number" ? "bigint" : "text"]);
+
+/** What the statement is given of each turn: its number in the group, its session, how it moves that, and its columns. */
+const given: readonly Typed[] = [
+  ["i", "int"],
+  ["id", "bigint"],
+  ["name", "text"],
+  ["owner", "text"],
+  ["kind", "text"],
+  ["began", "bigint"],
+  ["seen", "bigint"],
+  ["learns", "bigint"],
+  ["outlives", "bigint"],
+  ...typed(ofTurn.names, ofTurn.types),
+];
+const givenCalls: readonly Typed[] = [
+  ["i", "int"],
+  ["id", "text"],
+];
+const givenTexts: readonly Typed[] = [
+  ["i", "int"],
+  ["digest", "text"],
+  ["text", "text"],
+];
+const givenRecords: readonly Typed[] = [["i", "int"], ...typed(ofRecord.names, ofRecord.types)];
+
+/** Lists of values as rows, the first of them behind so many others. */
+function rowsOf(alias: string, columns: readonly Typed[], behind: number): string {
+  const lists = columns.map(([, type], index) => `$${behind + index + 1}::${type}[]`);
+  return `unnest(${lists.join(", ")}) AS ${alias} (${columns.map(([name]) => name).join(", ")})`;
+}
+const callsAt = given.length;
+const textsAt = callsAt + givenCalls.length;
+const recordsAt = textsAt + givenTexts.length;
+
 /** Of turns that saw the same tip the first one moves it. */
-const addStatement = `WITH given AS (
-    SELECT * FROM unnest($1::int[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
-      $8::bigint[], $9::bigint[], $10::text[], $11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::bigint[],
-      $16::text[], $17::bigint[], $18::text[], $19::text[], $20::text[], $21::text[])
-    AS g (i, id, name, owner, kind, began, seen, learns, n, key, parent, depth, question, digest, remembers, model,
-      created, input, answer, told, echo)),
+const addStatement = `WITH given AS (SELECT * FROM ${rowsOf("g", given, 0)}),
   live AS MATERIALIZED (
     SELECT g.*, s.n AS session FROM given g JOIN session s ON s.id = g.id AND s.name = g.name AND s.owner = g.owner
-    WHERE NOT EXISTS (SELECT 1 FROM erased e WHERE e.id = g.id AND e.moment >= g.n)),
+    WHERE NOT EXISTS (SELECT 1 FROM erased e WHERE e.id IN (g.id, g.person) AND e.moment >= g.n)
+      AND (g.outlives = 0 OR EXISTS (SELECT 1 FROM running r WHERE r.turn = g.n))),
   moves AS (SELECT DISTINCT ON (session, seen) session, seen, n FROM live ORDER BY session, seen, i),
   moved AS (
     UPDATE session s SET tip = coalesce(
@@ -78,27 +139,17 @@ const addStatement = `WITH given AS (
       shows = greatest(s.shows, l.learns), used = greatest(s.used, l.began)
     FROM (SELECT session, max(learns) AS learns, max(began) AS began FROM live GROUP BY session) l
     WHERE s.n = l.session),
-  turns AS (
-    INSERT INTO turn
-      (session, n, key, parent, depth, question, digest, remembers, model, created, input, answer, told, echo)
-    SELECT session, n, key, parent, depth, question, digest, remembers, model, created, input, answer, told, echo
-    FROM live),
+  turns AS (INSERT INTO turn (session, ${ofTurn.list()}) SELECT session, ${ofTurn.list()} FROM live),
   calls AS (
     INSERT INTO call (session, id, turn)
-    SELECT l.session, c.id, max(l.n) FROM unnest($22::int[], $23::text[]) AS c (i, id) JOIN live l ON l.i = c.i
+    SELECT l.session, c.id, max(l.n) FROM ${rowsOf("c", givenCalls, callsAt)} JOIN live l ON l.i = c.i
     GROUP BY l.session, c.id
     ON CONFLICT (session, id) DO UPDATE SET turn = excluded.turn WHERE call.turn < excluded.turn),
-  texts AS (
-    INSERT INTO text (session, digest, text)
-    SELECT l.session, x.digest, x.text FROM unnest($24::int[], $25::text[], $26::text[]) AS x (i, digest, text)
-    JOIN live l ON l.i = x.i ON CONFLICT DO NOTHING),
-  uses AS (
-    INSERT INTO text_use (session, digest, turn)
-    SELECT l.session, x.digest, l.n FROM unnest($24::int[], $25::text[]) AS x (i, digest)
-    JOIN live l ON l.i = x.i ON CONFLICT DO NOTHING),
+  given_texts AS MATERIALIZED (
+    SELECT l.session, l.n, x.digest, x.text FROM ${rowsOf("x", givenTexts, textsAt)} JOIN live l ON l.i = x.i),
+  texts AS (INSERT INTO text (session, digest, text) SELECT session, digest, text FROM given_texts ON CONFLICT DO NOTHING),
+  uses AS (INSERT INTO text_use (session, digest, turn) SELECT session, digest, n FROM given_texts ON CONFLICT DO NOTHING),
   records AS (
-    INSERT INTO record (turn, session, background, unnamed, told, items, name, fingerprint, log)
-    SELECT l.n, l.session, r.background, r.unnamed, r.told, r.items, r.name, r.fingerprint, r.log
-    FROM unnest($27::int[], $28::bigint[], $29::bigint[], $30::text[], $31::bigint[], $32::text[], $33::text[], $34::text[])
-      AS r (i, background, unnamed, told, items, name, fingerprint, log) JOIN live l ON l.i = r.i)
+    INSERT INTO record (turn, session, ${ofRecord.list()})
+    SELECT l.n, l.session, ${ofRecord.list("r.")} FROM ${rowsOf("r", givenRecords, recordsAt)} JOIN live l ON l.i = r.i)
   SELECT i FROM live`;

@@ -17,7 +17,7 @@ export interface Database {
   ask(...statements: readonly Statement[]): Promise<readonly Rows[]>;
   /** All in one round trip and in one transaction, which is not tried again, and fails with the server's own words. */
   askTogether(...statements: readonly Statement[]): Promise<readonly Rows[]>;
-  /** Repeated if others changed meanwhile what it read. */
+  /** Repeated if others changed meanwhile what it read, or if the connection broke before it happened. */
   transact<Result>(run: (tables: Tables) => Promise<Result>): Promise<Result>;
   /** Outside of any transaction. */
   readonly tables: Tables;
@@ -40,14 +40,19 @@ const types = {
   getTypeParser: (oid: number) => ([20, 21, 23].includes(oid) ? Number : (text: string) => text),
 } as unknown as pg.CustomTypesConfig;
 
-/** `suffer` is told of what lasts: whoever asks fails with it too. */
-export function openDatabase(address: string, suffer: (refusal: GatewayError) => void, max: number): Database {
+/** `suffer` is told of what lasts: whoever asks fails with it too. `statementMs`: how long a statement may take. */
+export function openDatabase(
+  address: string,
+  suffer: (refusal: GatewayError) => void,
+  max: number,
+  statementMs = patienceMs,
+): Database {
   const pool = new pg.Pool({
     connectionString: address,
     application_name: "portico",
     max,
     connectionTimeoutMillis: connectMs,
-    query_timeout: patienceMs,
+    query_timeout: statementMs,
     keepAlive: true,
     types,
     pipeline: true,
@@ -101,13 +106,19 @@ export function openDatabase(address: string, suffer: (refusal: GatewayError) =>
     ask: (...statements) => insist(() => use((client) => send(client, statements)), isAbsent),
     askTogether: async (...statements) =>
       (await use((client) => send(client, [["BEGIN"], ...statements, ["COMMIT"]]))).slice(1, -1),
-    transact: (run) =>
-      insist(
+    transact<Result>(run: (tables: Tables) => Promise<Result>) {
+      /** The transaction whose COMMIT has no answer yet, and what it gives if it happened. */
+      let asked: { readonly id: string; readonly result: Result } | undefined;
+      return insist(
         () =>
           use(async (client) => {
+            if (asked !== undefined && (await isCommitted(client, asked.id))) return asked.result;
+            asked = undefined;
             await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
             try {
               const result = await run(toTables((text, values) => client.query(numbered(text), values.map(toSend))));
+              const id = await readTransactionId(client);
+              if (id !== null) asked = { id, result };
               await client.query("COMMIT");
               return result;
             } catch (thrown) {
@@ -116,7 +127,8 @@ export function openDatabase(address: string, suffer: (refusal: GatewayError) =>
             }
           }),
         (thrown) => isAbsent(thrown) || isOvertaken(thrown),
-      ),
+      );
+    },
     tables: toTables((text, values) => insist(() => pool.query(numbered(text), values.map(toSend)), isAbsent)),
     isPooled: () =>
       insist(
@@ -129,6 +141,24 @@ export function openDatabase(address: string, suffer: (refusal: GatewayError) =>
       ),
     close: () => pool.end(),
   };
+}
+
+/** Null: it has written nothing. */
+async function readTransactionId(client: pg.PoolClient): Promise<string | null> {
+  const { rows } = await client.query<{ readonly id: string | null }>(
+    "SELECT pg_current_xact_id_if_assigned()::text AS id",
+  );
+  return rows[0]?.id ?? null;
+}
+
+/** Whether a transaction happened whose COMMIT was not answered because the connection broke. */
+async function isCommitted(client: pg.PoolClient, id: string): Promise<boolean> {
+  const { rows } = await client.query<{ readonly status: string | null }>("SELECT pg_xact_status($1::xid8) AS status", [
+    id,
+  ]);
+  // The server has not noticed yet that the connection broke: asked again in a moment.
+  if (rows[0]?.status === "in progress") throw new Error("The transaction of a broken connection is not decided yet.");
+  return rows[0]?.status === "committed";
 }
 
 const cannot = "The session store cannot save or find this now: ";

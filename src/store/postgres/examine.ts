@@ -1,7 +1,7 @@
 /** What an operator should know of the database's server. Changes nothing. */
 import type { Trait } from "../store.ts";
 import { maxConnections, openDatabase } from "./database.ts";
-import { prepareTables } from "./layout.ts";
+import { prepareTables, readLayout } from "./layout.ts";
 
 /** Throws if it cannot be used. */
 export async function examine(address: string): Promise<readonly Trait[]> {
@@ -10,9 +10,8 @@ export async function examine(address: string): Promise<readonly Trait[]> {
     const rows = await database.tables.all<{ readonly well: number; readonly text: string }>(question, maxConnections);
     const traits = rows.map(({ well, text }): Trait => [well === 1, text]);
     traits.push([true, (await database.isPooled()) ? "reached through a pooler" : "reached without a pooler"]);
-    const there = await database.tables.one<{ readonly name: string | null }>("SELECT to_regclass('layout') AS name");
-    if (typeof there?.name !== "string") return [...traits, [true, "its tables are made at the first start"]];
-    await prepareTables(database);
+    if ((await readLayout(database.tables)) === 0) return [...traits, [true, "its tables are made at the first start"]];
+    await prepareTables(address, database, false);
     const living = await database.tables.one<{ readonly count: number }>(livingQuestion);
     return [...traits, [true, `${living?.count ?? 0} gateway processes use it now`]];
   } finally {

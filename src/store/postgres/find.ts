@@ -3,7 +3,7 @@ import type { Maker, Node, Session } from "../../core/place.ts";
 import type { Finding, Query } from "../../core/store.ts";
 import { toNumber, type Value } from "../cold.ts";
 import type { Before } from "./claims.ts";
-import { type Kind, type NodeRow, toItems, toNode } from "../rows.ts";
+import { type Kind, type NodeRow, toItems, toNode, toTip } from "../rows.ts";
 import { add, type Database, type Rows, type Statement, toColumns } from "./database.ts";
 
 /** What is known of one query so far. */
@@ -83,16 +83,17 @@ function toParts(queries: readonly Query[]): readonly Part[] {
 }
 
 function takeSession(draft: Draft, row: readonly Value[]): void {
-  const [number, name, kind, shows, tip, ...node] = row as unknown as SessionRow;
+  const [number, name, kind, shows, tip, digest, remembers, depth, instructions, tools] = row as unknown as SessionRow;
   draft.number = number;
-  const leading = tip === null ? undefined : toNode([tip, ...node, 0]);
+  const node = tip === null ? undefined : toNode([tip, digest, remembers, depth, 0]);
+  const leading = node && toTip(node, instructions, tools);
   draft.session = { id: `conv_${name}`, isHidden: kind === "hidden", shows: shows === 1, tip: leading };
 }
 
 function takeNamed(draft: Draft, [n = null, ...row]: readonly Value[]): void {
   takeSession(draft, row);
-  const [, , , , , ...node] = row as unknown as SessionRow;
-  draft.named = toNode([Number(n), ...node, 0]);
+  const [, , , , , digest, remembers, depth] = row as unknown as SessionRow;
+  draft.named = toNode([Number(n), digest, remembers, depth, 0]);
 }
 
 function takeMatch(draft: Draft, [depth = 0, ...node]: readonly Value[]): void {
@@ -107,10 +108,11 @@ type SessionRow = readonly [
   number: number,
   ...standing: readonly [name: string, kind: Kind, shows: number, tip: number | null],
   ...node: readonly [digest: string | null, remembers: number, depth: number],
+  ...program: readonly [instructions: string | null, tools: number | null],
 ];
 
 const node = "t.n, t.digest, t.remembers, t.depth";
-const standing = "s.n, s.name, s.kind, s.shows, s.tip, t.digest, t.remembers, t.depth";
+const standing = "s.n, s.name, s.kind, s.shows, s.tip, t.digest, t.remembers, t.depth, t.instructions, t.tools";
 const sessionStatement = `SELECT a.i, ${standing}
   FROM unnest($1::int[], $2::bigint[], $3::text[], $4::text[]) AS a (i, id, name, owner)
   JOIN session s ON s.id = a.id AND s.name = a.name AND s.owner = a.owner LEFT JOIN turn t ON t.n = s.tip`;

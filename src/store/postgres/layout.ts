@@ -1,50 +1,85 @@
-/** The tables in a database of ours alone: made by whoever comes first, and refused untouched if they are newer than we are. */
+/** The tables in a database of ours alone: made by whoever comes first, migrated at start, and refused untouched if they are newer than we are. */
 import { randomBytes } from "node:crypto";
 import { GatewayError } from "../../core/errors.ts";
 import type { Tables } from "../cold.ts";
-import { layout, writeTables } from "../tables.ts";
-import { codeOf, type Database } from "./database.ts";
+import { layout, statementsSince } from "../tables.ts";
+import { codeOf, type Database, openDatabase } from "./database.ts";
 
 const dialect = { number: "BIGINT", text: 'TEXT COLLATE "C"', end: ")", keyedEnd: ")" };
 
-export async function prepareTables(database: Database): Promise<void> {
+/** A migration reads every turn once. */
+const migrationMs = 3_600_000;
+
+/**
+ * Makes the tables, or brings those of an older layout to the newest if `mayMigrate`. Returns the layout of tables that
+ * were migrated.
+ */
+export async function prepareTables(
+  address: string,
+  database: Database,
+  mayMigrate: boolean,
+): Promise<number | undefined> {
+  const before = await readLayout(database.tables);
+  if (before === layout) return undefined;
+  if (before > layout) throw newer(before);
+  if (before > 0 && !mayMigrate) throw older(before);
+  const patient = openDatabase(address, () => {}, 1, migrationMs);
   try {
-    await database.transact(prepare);
+    return await patient.transact((tables) => migrate(tables, mayMigrate));
   } catch (thrown) {
     // One who starts beside us has just made them.
     if (codeOf(thrown) !== "23505") throw thrown;
-    await prepareTables(database);
+    return await prepareTables(address, database, mayMigrate);
+  } finally {
+    await patient.close();
   }
 }
 
-async function prepare({ one, run }: Tables): Promise<void> {
+/** 0: there are no tables yet. Changes nothing. */
+export async function readLayout({ one }: Pick<Tables, "one">): Promise<number> {
+  const there = await one<{ readonly name: string | null }>("SELECT to_regclass('layout') AS name");
+  if (typeof there?.name !== "string") return 0;
+  return (await one<{ readonly version: number }>("SELECT version FROM layout WHERE one = 1"))?.version ?? 0;
+}
+
+/** Another process may have done it meanwhile. */
+async function migrate({ one, run }: Tables, mayMigrate: boolean): Promise<number | undefined> {
   await run("CREATE TABLE IF NOT EXISTS layout (version BIGINT NOT NULL, one BIGINT PRIMARY KEY)");
   await run("INSERT INTO layout (version, one) VALUES (0, 1) ON CONFLICT DO NOTHING");
   const found = await one<{ readonly version: number }>("SELECT version FROM layout WHERE one = 1 FOR UPDATE");
-  const version = found?.version ?? 0;
-  if (version > layout) throw newer(version);
-  if (version === layout) return;
-  for (const statement of [...writeTables(dialect).split(";\n"), ...own]) await run(statement).catch(refuse);
-  for (const name of ["hints", "seals"])
+  const before = found?.version ?? 0;
+  if (before > layout) throw newer(before);
+  if (before > 0 && !mayMigrate) throw older(before);
+  for (const statement of statementsSince(before, dialect, own)) await run(statement).catch(refuse);
+  for (const name of before === 0 ? ["hints", "seals"] : [])
     await run("INSERT INTO secret (name, value) VALUES (?, ?)", name, randomBytes(32).toString("hex"));
   await run("UPDATE layout SET version = ?", layout);
+  return before || undefined;
 }
 
-/** What only this engine has: matches are found by their digest alone, and numbers are given without looking. */
+/** What only this engine has, by layout. */
 const own = [
-  "CREATE INDEX turn_digest ON turn (session, digest) WHERE digest IS NOT NULL",
-  "CREATE SEQUENCE session_number",
-  // The processes that live.
-  "CREATE TABLE process (slot BIGINT PRIMARY KEY, token TEXT NOT NULL, beat BIGINT NOT NULL)",
-  // Whose the line of a session is.
-  `CREATE UNLOGGED TABLE claim (session BIGINT PRIMARY KEY, holder BIGINT NOT NULL, round BIGINT NOT NULL,
-    about TEXT NOT NULL, wanted BIGINT)`,
-  // Turns that outlive their caller, while they run, and what was said of them.
-  `CREATE TABLE running (turn BIGINT PRIMARY KEY, key TEXT NOT NULL, owner TEXT NOT NULL, process BIGINT NOT NULL,
-    session BIGINT, name TEXT, fingerprint TEXT, placed TEXT,
-    stopped BIGINT NOT NULL DEFAULT 0, heard BIGINT NOT NULL DEFAULT 0)`,
-  "CREATE UNIQUE INDEX running_name ON running (name) WHERE name IS NOT NULL",
-  "CREATE TABLE delta (turn BIGINT NOT NULL, at BIGINT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (turn, at))",
+  [
+    // Matches are found by their digest alone, and numbers are given without looking.
+    "CREATE INDEX turn_digest ON turn (session, digest) WHERE digest IS NOT NULL",
+    "CREATE SEQUENCE session_number",
+    // The processes that live.
+    "CREATE TABLE process (slot BIGINT PRIMARY KEY, token TEXT NOT NULL, beat BIGINT NOT NULL)",
+    // Whose the line of a session is.
+    `CREATE UNLOGGED TABLE claim (session BIGINT PRIMARY KEY, holder BIGINT NOT NULL, round BIGINT NOT NULL,
+      about TEXT NOT NULL, wanted BIGINT)`,
+    // Turns that outlive their caller, while they run, and what was said of them.
+    `CREATE TABLE running (turn BIGINT PRIMARY KEY, key TEXT NOT NULL, owner TEXT NOT NULL, process BIGINT NOT NULL,
+      session BIGINT, name TEXT, fingerprint TEXT, placed TEXT,
+      stopped BIGINT NOT NULL DEFAULT 0, heard BIGINT NOT NULL DEFAULT 0)`,
+    "CREATE UNIQUE INDEX running_name ON running (name) WHERE name IS NOT NULL",
+    "CREATE TABLE delta (turn BIGINT NOT NULL, at BIGINT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (turn, at))",
+  ],
+  [
+    // As the column of a turn; and 1 once it no longer stands in line.
+    "ALTER TABLE running ADD COLUMN person BIGINT",
+    "ALTER TABLE running ADD COLUMN begun BIGINT",
+  ],
 ];
 
 export const nextNumber = "nextval('session_number')";
@@ -58,5 +93,10 @@ function refuse(thrown: unknown): never {
 
 function newer(version: number): GatewayError {
   const message = `The session store has layout ${version}, and this release knows layouts up to ${layout}. Start the newer release that wrote it, or name another database (gateway.sessions.store).`;
+  return new GatewayError("store_unavailable", message, { isLasting: true });
+}
+
+function older(version: number): GatewayError {
+  const message = `The session store has layout ${version}, and this release reads layout ${layout}. Back it up, then start the gateway: \`portico start\` migrates it. It was left as it is.`;
   return new GatewayError("store_unavailable", message, { isLasting: true });
 }

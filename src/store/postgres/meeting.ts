@@ -15,7 +15,7 @@ export interface Meeting {
 export async function meet(
   database: Database,
   lifeline: Database,
-  parts: Pick<RunningParts, "nameKey" | "stored">,
+  parts: Pick<RunningParts, "secrets" | "stored">,
 ): Promise<Meeting> {
   const process = await joinProcesses(lifeline, async () => {
     await claims.beat();

@@ -1,7 +1,9 @@
 /** Turns that outlive their caller, while they run: in which process, and what was said of them, for whoever follows them elsewhere. */
 import { setTimeout as wait } from "node:timers/promises";
+import { GatewayError } from "../../core/errors.ts";
 import type { Far, Hands, News, Others, Placed, StoredTurn } from "../../core/store.ts";
 import { toNumber } from "../cold.ts";
+import type { Secrets } from "../secrets.ts";
 import { add, type Database, type Rows, toColumns } from "./database.ts";
 import { type Process, withoutSync } from "./process.ts";
 
@@ -11,7 +13,7 @@ const stepMs = 100;
 export interface RunningParts {
   readonly database: Database;
   readonly process: Process;
-  nameKey(owner: string, key: string): string;
+  readonly secrets: Pick<Secrets, "nameKey" | "numberOf">;
   stored(owner: string, key: string): Promise<StoredTurn | undefined>;
 }
 
@@ -21,16 +23,17 @@ interface Unwritten {
   news: News[];
 }
 
-/** What somebody here waits to hear of a turn of another process. */
+/** A reader of a turn of another process: which piece it lacks next, and, while it waits, how it is told. */
 interface Follower {
+  readonly turn: number;
   at: number;
   wake: ((news: readonly News[] | undefined) => void) | undefined;
 }
 
-export function createRunning({ database, process, nameKey, stored }: RunningParts) {
+export function createRunning({ database, process, secrets, stored }: RunningParts) {
   const { tables, ask, askTogether } = database;
   const unwritten = new Map<string, Unwritten>();
-  const followed = new Map<number, Follower>();
+  const followers = new Set<Follower>();
   const withdrawn: number[] = [];
   let hands: Hands | undefined;
   let heardSince = 0;
@@ -54,10 +57,12 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
     const taken = Array.from(unwritten, ([key, turn]) => ({ key, turn, news: turn.news.splice(0) }));
     for (const { key, turn, news } of taken)
       if (news.length > 0) add(pieces, toNumber(key), turn.at, JSON.stringify(news));
+    const begun = taken.flatMap(({ key, news }) => (news.some(hasBegun) ? [toNumber(key)] : []));
     try {
       await askTogether(
         [withoutSync],
         [addStatement, ...pieces],
+        ...(begun.length === 0 ? [] : [[begunStatement, begun] as const]),
         ["DELETE FROM running WHERE turn = ANY ($1::bigint[])", gone],
         ["DELETE FROM delta WHERE turn = ANY ($1::bigint[])", gone],
       );
@@ -69,12 +74,12 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
     }
   }
 
-  const mayLook = (): boolean => followed.size > 0 && !isClosed;
+  const isRead = (): boolean => followers.size > 0 && !isClosed;
 
-  /** What is new of all that is followed here, in one round trip. */
+  /** What is new of all that is read here, in one round trip, as long as it is read. */
   async function look(): Promise<void> {
     isLooking = true;
-    while (mayLook()) {
+    while (isRead()) {
       await lookOnce().catch(() => {});
       await wait(stepMs);
     }
@@ -82,40 +87,53 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
   }
 
   async function lookOnce(): Promise<void> {
+    const waiting = Array.from(followers).filter(({ wake }) => wake !== undefined);
+    if (waiting.length === 0) return;
     const columns = toColumns(2);
-    const turns = [...followed].filter(([, { wake }]) => wake !== undefined);
-    for (const [turn, { at }] of turns) add(columns, turn, at);
-    const [standing = [], pieces = []] = await ask(
-      [standingStatement, columns[0] ?? [], process.deadBefore()],
+    for (const { turn, at } of waiting) add(columns, turn, at);
+    const turns = columns[0] ?? [];
+    const [, standing = [], pieces = []] = await ask(
+      [buryStatement, turns, process.deadBefore()],
+      ["SELECT turn FROM running WHERE turn = ANY ($1::bigint[])", turns],
       [piecesStatement, ...columns],
     );
     const isRunning = new Set(standing.map(([turn]) => turn));
-    for (const [turn, follower] of turns) {
-      const news = takePieces(follower, turn, pieces);
-      if (news.length === 0 && isRunning.has(turn)) continue;
-      const { wake } = follower;
-      follower.wake = undefined;
-      wake?.(isRunning.has(turn) ? news : undefined);
+    for (const follower of waiting) {
+      const news = takePieces(follower, pieces);
+      if (news.length === 0 && isRunning.has(follower.turn)) continue;
+      follower.wake?.(isRunning.has(follower.turn) ? news : undefined);
     }
   }
 
-  function toFar({ turn, key, owner, fingerprint, placed }: RunningRow): Far {
-    const follower: Follower = { at: 0, wake: undefined };
+  async function* read(turn: number, signal: AbortSignal): AsyncGenerator<readonly News[], void> {
+    const follower: Follower = { turn, at: 0, wake: undefined };
+    const leave = (): void => follower.wake?.(undefined);
+    followers.add(follower);
+    signal.addEventListener("abort", leave);
+    try {
+      while (!signal.aborted && isRead()) {
+        const news = await new Promise<readonly News[] | undefined>((resolve) => {
+          follower.wake = resolve;
+          if (!isLooking) void look();
+        });
+        follower.wake = undefined;
+        if (news === undefined) return;
+        yield news;
+      }
+    } finally {
+      followers.delete(follower);
+      signal.removeEventListener("abort", leave);
+    }
+  }
+
+  function toFar({ turn, key, owner, fingerprint, placed, begun }: RunningRow): Far {
+    const known = placed === null ? undefined : (JSON.parse(placed) as Placed);
     return {
       key,
       owner,
       fingerprint: fingerprint ?? undefined,
-      placed: placed === null ? undefined : (JSON.parse(placed) as Placed),
-      next: () =>
-        new Promise((resolve) => {
-          if (isClosed) return resolve(undefined);
-          follower.wake = (news) => {
-            if (news === undefined) followed.delete(turn);
-            resolve(news);
-          };
-          followed.set(turn, follower);
-          if (!isLooking) void look();
-        }),
+      placed: known && { ...known, waits: known.waits && begun === null },
+      news: (signal) => read(turn, signal),
       cancel: async () => void (await tables.run("UPDATE running SET stopped = 1 WHERE turn = ?", turn)),
       stored: () => stored(owner, key),
     };
@@ -130,7 +148,7 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
 
   const port: Omit<Others, "claims" | "now" | "slot"> = {
     async reserve({ key, owner }, { key: name, fingerprint }) {
-      const [turn, own] = [toNumber(key), nameKey(owner, name)];
+      const [turn, own] = [toNumber(key), secrets.nameKey(owner, name)];
       for (;;) {
         const { slot, deadBefore } = process;
         const given = [turn, key, owner, slot(), own, fingerprint, deadBefore()];
@@ -139,9 +157,13 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
         if (row !== undefined) return toFar(row);
       }
     },
-    async announce({ key, owner }, placed) {
+    async announce({ key, owner, userHint, isReserved }, placed) {
+      const turn = toNumber(key);
       const session = toNumber(placed.heading.session?.slice("conv_".length) ?? key);
-      await tables.run(announceStatement, toNumber(key), key, owner, process.slot(), session, JSON.stringify(placed));
+      const person = userHint === undefined ? null : secrets.numberOf(owner, userHint);
+      const given = [session, person, JSON.stringify(placed)];
+      if (!isReserved) await tables.run(addRunningStatement, ...given, turn, key, owner, process.slot());
+      else if ((await tables.run(placeStatement, ...given, turn)) === 0) throw takenOver();
       publish(key, { placed });
     },
     publish,
@@ -152,7 +174,9 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
     },
     async find(owner, key) {
       const { slot, now, deadBefore } = process;
-      const row = await tables.one<RunningRow>(findStatement, now(), toNumber(key), key, owner, slot(), deadBefore());
+      const turn = toNumber(key);
+      await tables.run(buryOneStatement, turn, deadBefore());
+      const row = await tables.one<RunningRow>(findStatement, now(), turn, key, owner, slot());
       return row && toFar(row);
     },
     listen: (given) => void (hands = given),
@@ -167,7 +191,11 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
       heardSince = now();
       const [rows = []] = await ask(
         ["SELECT key, stopped, heard FROM running WHERE process = $1 AND (stopped = 1 OR heard >= $2)", slot(), since],
-        ["UPDATE running SET heard = $1 WHERE turn = ANY ($2::bigint[])", now(), [...followed.keys()]],
+        [
+          "UPDATE running SET heard = $1 WHERE turn = ANY ($2::bigint[])",
+          now(),
+          Array.from(followers, ({ turn }) => turn),
+        ],
       );
       for (const [key, stopped, heard] of rows) {
         if (Number(heard) >= since) hands?.heard(String(key));
@@ -177,16 +205,24 @@ export function createRunning({ database, process, nameKey, stored }: RunningPar
     async close(): Promise<void> {
       await Promise.race([writing, wait(stepMs * 20)]);
       isClosed = true;
-      for (const { wake } of followed.values()) wake?.(undefined);
+      for (const { wake } of followers) wake?.(undefined);
     },
   };
 }
 
+/** Of a turn that this process may no longer end. */
+export function takenOver(): GatewayError {
+  return new GatewayError(
+    "interrupted",
+    "The process that ran this turn was silent for some seconds, so another process told it as interrupted or answered it. Send the request again.",
+  );
+}
+
 /** In their order: one that got lost with the database ends what can be told before the turn's end. */
-function takePieces(follower: Follower, turn: number, pieces: Rows): News[] {
+function takePieces(follower: Follower, pieces: Rows): News[] {
   const news: News[] = [];
-  for (const [of, at, text] of pieces) {
-    if (of !== turn || at !== follower.at) continue;
+  for (const [turn, at, text] of pieces) {
+    if (turn !== follower.turn || at !== follower.at) continue;
     news.push(...(JSON.parse(String(text)) as News[]));
     follower.at += 1;
   }
@@ -199,24 +235,35 @@ interface RunningRow {
   readonly owner: string;
   readonly fingerprint: string | null;
   readonly placed: string | null;
+  /** 1: it stands in line no more. */
+  readonly begun: number | null;
 }
 
-const columns = "r.turn, r.key, r.owner, r.fingerprint, r.placed";
+const hasBegun = ({ heading }: News): boolean => heading !== undefined;
+
+const columns = "r.turn, r.key, r.owner, r.fingerprint, r.placed, r.begun";
+const isDead = (before: string): string =>
+  `NOT EXISTS (SELECT 1 FROM process p WHERE p.slot = running.process AND p.beat >= ${before})`;
+/**
+ * A turn whose process is dead is taken from it before anybody is told so: if the process goes on after all, its end of
+ * the turn is not kept.
+ */
+const buryStatement = `DELETE FROM running WHERE turn = ANY ($1::bigint[]) AND ${isDead("$2::bigint")}`;
+const buryOneStatement = `DELETE FROM running WHERE turn = ? AND ${isDead("CAST(? AS BIGINT)")}`;
+const begunStatement = "UPDATE running SET begun = 1 WHERE turn = ANY ($1::bigint[])";
 /** Free is the key of a turn that ended here, and of one whose process is dead. */
 const reserveStatement = `INSERT INTO running (turn, key, owner, process, name, fingerprint) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT (name) WHERE name IS NOT NULL DO UPDATE SET turn = excluded.turn, key = excluded.key,
-    process = excluded.process, fingerprint = excluded.fingerprint, placed = NULL, stopped = 0
-  WHERE running.process = excluded.process
-    OR NOT EXISTS (SELECT 1 FROM process p WHERE p.slot = running.process AND p.beat >= ?)
+    process = excluded.process, fingerprint = excluded.fingerprint, placed = NULL, stopped = 0, session = NULL,
+    person = NULL, begun = NULL
+  WHERE running.process = excluded.process OR ${isDead("?")}
   RETURNING turn`;
-const announceStatement = `INSERT INTO running (turn, key, owner, process, session, placed) VALUES (?, ?, ?, ?, ?, ?)
-  ON CONFLICT (turn) DO UPDATE SET session = excluded.session, placed = excluded.placed`;
+const placeStatement = "UPDATE running SET session = ?, person = ?, placed = ? WHERE turn = ?";
+const addRunningStatement = `INSERT INTO running (session, person, placed, turn, key, owner, process)
+  VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
 const findStatement = `UPDATE running r SET heard = ? WHERE r.turn = ? AND r.key = ? AND r.owner = ? AND r.process <> ?
-  AND r.placed IS NOT NULL AND EXISTS (SELECT 1 FROM process p WHERE p.slot = r.process AND p.beat >= ?)
-  RETURNING ${columns}`;
+  AND r.placed IS NOT NULL RETURNING ${columns}`;
 const addStatement = `INSERT INTO delta (turn, at, text)
   SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[]) ON CONFLICT DO NOTHING`;
-const standingStatement = `SELECT r.turn FROM running r JOIN process p ON p.slot = r.process AND p.beat >= $2::bigint
-  WHERE r.turn = ANY ($1::bigint[])`;
 const piecesStatement = `SELECT d.turn, d.at, d.text FROM unnest($1::bigint[], $2::bigint[]) AS g (turn, at)
   JOIN delta d ON d.turn = g.turn AND d.at >= g.at ORDER BY d.turn, d.at`;

@@ -9,7 +9,7 @@ export function createOwnWrites(tables: Tables) {
   const writes = createWrites(tables, nextNumber);
 
   /** What was said of turns that run, or ran in a process that died. */
-  async function unsay(column: "session" | "turn", id: number): Promise<void> {
+  async function unsay(column: "session" | "turn" | "person", id: number): Promise<void> {
     await run(`DELETE FROM delta WHERE turn IN (SELECT turn FROM running WHERE ${column} = ?)`, id);
     await run(`DELETE FROM running WHERE ${column} = ?`, id);
   }
@@ -24,6 +24,14 @@ export function createOwnWrites(tables: Tables) {
       // An operator erases also what was not stored yet.
       if (isGone || erasure.owner === undefined) await unsay("session", id);
       return isGone;
+    },
+    async takeOutPerson(given: { readonly person: number }): Promise<readonly string[]> {
+      await unsay("person", given.person);
+      return writes.takeOutPerson(given);
+    },
+    /** A turn that looked before the mark of an erasure was there holds this lock until it is kept. */
+    async awaitCommits(): Promise<void> {
+      await run("LOCK TABLE turn IN SHARE MODE");
     },
     async forget(given: { readonly owner: string; readonly key: string }): Promise<boolean> {
       const isGone = await writes.forget(given);
