@@ -8,7 +8,7 @@ export interface Draft {
   readonly item: Item;
   /** What the delta adds, if a wire has to tell it. */
   add(delta: Delta): ItemDelta | undefined;
-  /** Whether nothing is missing of a call's arguments. */
+  /** Whether another item may follow. A function's arguments must be whole first; a custom tool's input has no syntax. */
   isComplete(): boolean;
   /** What is told though nobody said it: clients parse the arguments, even of a call without any. */
   fill?(): ItemDelta | undefined;
@@ -112,8 +112,10 @@ function draftReasoning(item: Of<"reasoning">, index: number): Draft {
 function draftCall(item: Of<"tool-call">, index: number): Draft {
   let written = "";
   let { extra } = item;
+  const json = followJson();
   function write(text: string): ItemDelta {
     written += text;
+    if (item.kind !== "custom") json.read(text);
     return { type: "item-delta", index, kind: "arguments", part: 0, text };
   }
 
@@ -127,14 +129,45 @@ function draftCall(item: Of<"tool-call">, index: number): Draft {
       return delta.type === "tool-arguments" && delta.text !== "" ? write(delta.text) : undefined;
     },
     fill: () => (item.kind !== "custom" && written.trim() === "" ? write("{}") : undefined),
-    isComplete: () => item.kind === "custom" || isObject(written),
+    isComplete: () => item.kind === "custom" || json.isWhole(written),
     end: () => ({ ...item, arguments: written, ...(extra !== undefined && { extra }) }),
   };
 }
 
-function isObject(text: string): boolean {
+/**
+ * Follows a text while it grows, and says whether it is a whole JSON object or list, or `null`. It reads each character
+ * once and parses the text once. Parsing it again for each piece would take seconds if a server interleaves long arguments.
+ */
+function followJson() {
+  let depth = 0;
+  let isInString = false;
+  let isEscaped = false;
+  /** The outermost bracket has been closed, and something other than blanks has followed it. */
+  let isClosed = false;
+  let isFollowed = false;
+  let isValid: boolean | undefined;
+
+  return {
+    read(text: string): void {
+      for (const character of text) {
+        if (isEscaped) isEscaped = false;
+        else if (isInString) {
+          isEscaped = character === "\\";
+          isInString = character !== '"';
+        } else if (isClosed) isFollowed ||= character.trim() !== "";
+        else if (character === '"') isInString = true;
+        else if (character === "{" || character === "[") depth += 1;
+        else if (character === "}" || character === "]") isClosed = --depth === 0;
+      }
+    },
+    isWhole: (text: string): boolean => text === "null" || (isClosed && !isFollowed && (isValid ??= isJson(text))),
+  };
+}
+
+function isJson(text: string): boolean {
   try {
-    return typeof JSON.parse(text) === "object";
+    JSON.parse(text);
+    return true;
   } catch {
     return false;
   }

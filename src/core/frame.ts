@@ -1,6 +1,6 @@
-/** Makes events of deltas: it alone opens and closes items, and it alone knows how a turn ended. Who has the deltas has the events. */
+/** Turns deltas into events: it alone opens and closes items, and the same deltas always make the same events. */
 import { createDraft, type Draft } from "./draft.ts";
-import type { GatewayError } from "./errors.ts";
+import { GatewayError } from "./errors.ts";
 import type { Delta, Event } from "./event.ts";
 import { type Item } from "./item.ts";
 import { type Extra, gather } from "./settings.ts";
@@ -9,16 +9,28 @@ import type { Answer, Finish, Notes, Status, Usage } from "./turn.ts";
 export interface Frame {
   /** Adds the events that these deltas make. */
   accept(deltas: readonly Delta[], events: Event[]): void;
-  /** Closes what is open. The answer is told as the turn's end only once it is kept. */
-  end(failure: GatewayError | undefined, endedAt: number, events: Event[]): Answer;
+  /** Set when arguments arrive for a call that is over, or that never began. The frame ignores all later deltas. */
+  readonly failure: GatewayError | undefined;
+  /**
+   * Closes the open item. Without a reason for which the turn failed, the frame's own failure is the answer's. The answer
+   * is told as the turn's end only once it is kept.
+   */
+  end(reason: GatewayError | undefined, endedAt: number, events: Event[]): Answer;
 }
 
 type CallStart = Extract<Delta, { type: "tool-call" }>;
+/** A delta that belongs to a call by its index. */
+type CallDelta = Extract<Delta, { type: "tool-arguments" | "tool-extra" }>;
+/** A delta that belongs to the whole turn. */
+type TurnDelta = Extract<Delta, { type: "message-extra" | "usage" | "notes" | "finish" }>;
+/** A delta that begins an item, or adds to the item before it, so that its place in the order counts. */
+type OrderedDelta = Exclude<Delta, CallDelta | TurnDelta>;
 
-/** A call that waits until the one before it is complete: parallel calls are told one after another. */
+/** A delta that waits until the open call has all its arguments. */
 interface Waiting {
-  readonly start: CallStart;
-  readonly more: Delta[];
+  readonly delta: OrderedDelta;
+  /** The arguments and other additions of the call that it begins. */
+  readonly ofCall: CallDelta[];
 }
 
 export const createFrame = (key: string): Frame => new TurnFrame(key);
@@ -29,30 +41,42 @@ class TurnFrame implements Frame {
   readonly #callIds = new Set<string>();
   #open: Draft | undefined;
   /** The adapter's number of the open call. */
-  #openCall = -1;
+  #openCall: number | undefined;
+  /** In the order in which they arrived; the first `#toldCount` have been told already. */
   #waiting: Waiting[] = [];
+  #toldCount = 0;
+  /** The newest waiting call of each index. */
+  readonly #waitingCalls = new Map<number, Waiting>();
+  /** The names of all calls that have begun, by index. */
+  readonly #names = new Map<number, string>();
   #usage: Usage | undefined;
   #notes: Notes = {};
   #finish: Finish = "stop";
   #extra: Extra | undefined;
   #late: Extra | undefined;
+  #failure: GatewayError | undefined;
   #events: Event[] = [];
 
   constructor(key: string) {
     this.#key = key;
   }
 
-  accept(deltas: readonly Delta[], told: Event[]): void {
-    this.#events = told;
-    for (const delta of deltas) this.#take(delta);
+  get failure(): GatewayError | undefined {
+    return this.#failure;
   }
 
-  end(failure: GatewayError | undefined, endedAt: number, told: Event[]): Answer {
+  accept(deltas: readonly Delta[], told: Event[]): void {
     this.#events = told;
+    for (const delta of deltas) if (this.#failure === undefined) this.#take(delta);
+  }
+
+  end(reason: GatewayError | undefined, endedAt: number, told: Event[]): Answer {
+    this.#events = told;
+    const failure = reason ?? this.#failure;
     const items = this.#items;
     const isCut = this.#finish === "length" || this.#finish === "content-filter" || this.#finish === "interrupted";
     const isWhole = failure === undefined && !isCut;
-    // Otherwise the call before them is half a call.
+    // In a turn that broke off, the open call is half a call, and what waits behind it is dropped.
     if (isWhole) this.#tellWaiting(true);
     const done = items.length;
     this.#close(isWhole);
@@ -78,52 +102,9 @@ class TurnFrame implements Frame {
 
   #take(delta: Delta): void {
     switch (delta.type) {
-      case "text":
-      case "refusal":
-        // A message is announced only when there is text.
-        if (delta.text === "") return;
-        this.#tellWaiting(true);
-        this.#openMessage(delta.extra);
-        return this.#add(delta);
-      case "annotation":
-        return this.#add(delta);
-      case "message-end":
-        if (this.#open?.item.type !== "message") return;
-        this.#add(delta);
-        return this.#close(true);
-      case "reasoning":
-        if (delta.text === "") return;
-        this.#tellWaiting(true);
-        this.#openReasoning();
-        return this.#add(delta);
-      case "reasoning-seal":
-        this.#openReasoning();
-        this.#add(delta);
-        return this.#close(true);
-      case "reasoning-extra":
-        return this.#sign(delta);
       case "message-extra":
         this.#extra = gather(this.#extra, delta.extra);
         return;
-      case "tool-call":
-        if (this.#openCall === -1 || this.#open === undefined) return this.#startCall(delta);
-        this.#waiting.push({ start: delta, more: [] });
-        return this.#tellWaiting(false);
-      case "tool-extra":
-      case "tool-arguments":
-        if (delta.index === this.#openCall) return this.#add(delta);
-        this.#waiting.findLast(({ start }) => start.index === delta.index)?.more.push(delta);
-        return;
-      case "compaction":
-        this.#tellWaiting(true);
-        this.#begin({ type: "compaction", id: this.#idOf("cmp"), summary: delta.summary });
-        return this.#close(true);
-      case "other": {
-        const { extra, exchange } = delta;
-        this.#tellWaiting(true);
-        this.#begin({ type: "other", id: this.#idOf("item"), extra, ...(exchange && { exchange }) });
-        return this.#close(true);
-      }
       case "usage":
         this.#usage = delta.usage;
         return;
@@ -134,6 +115,91 @@ class TurnFrame implements Frame {
       }
       case "finish":
         this.#finish = delta.reason;
+        return;
+      case "tool-arguments":
+      case "tool-extra":
+        return this.#takeOfCall(delta);
+      case "text":
+      case "refusal":
+      case "reasoning":
+        // An item is announced only when there is text.
+        if (delta.text === "") return;
+    }
+    if (delta.type === "tool-call") this.#names.set(delta.index, delta.name);
+    this.#tellWaiting(false);
+    if (this.#open?.isComplete() === false) this.#wait(delta);
+    else this.#tell(delta);
+  }
+
+  #takeOfCall(delta: CallDelta): void {
+    const waiting = this.#waitingCalls.get(delta.index);
+    if (waiting !== undefined) {
+      waiting.ofCall.push(delta);
+      this.#tellWaiting(false);
+    } else if (delta.index === this.#openCall) {
+      this.#add(delta);
+    } else if (delta.type === "tool-arguments" && delta.text !== "") {
+      this.#failure = strayArguments(this.#names.get(delta.index));
+    }
+  }
+
+  #wait(delta: OrderedDelta): void {
+    const waiting: Waiting = { delta, ofCall: [] };
+    this.#waiting.push(waiting);
+    if (delta.type === "tool-call") this.#waitingCalls.set(delta.index, waiting);
+  }
+
+  /**
+   * Tells the waiting deltas in their order, until a call lacks arguments, or all of them. A server may interleave the
+   * arguments of a call with text and other calls, but items are told one after another. If the next item closed a call
+   * that lacks arguments, an agent would run half a call.
+   */
+  #tellWaiting(all: boolean): void {
+    for (let next = this.#waiting[this.#toldCount]; next !== undefined; next = this.#waiting[this.#toldCount]) {
+      if (!all && this.#open?.isComplete() === false) return;
+      this.#toldCount += 1;
+      const { delta, ofCall } = next;
+      if (delta.type === "tool-call" && this.#waitingCalls.get(delta.index) === next)
+        this.#waitingCalls.delete(delta.index);
+      this.#tell(delta);
+      for (const more of ofCall) this.#add(more);
+    }
+    if (this.#toldCount === 0) return;
+    this.#waiting = [];
+    this.#toldCount = 0;
+  }
+
+  #tell(delta: OrderedDelta): void {
+    switch (delta.type) {
+      case "text":
+      case "refusal":
+        this.#openMessage(delta.extra);
+        return this.#add(delta);
+      case "annotation":
+        return this.#add(delta);
+      case "message-end":
+        if (this.#open?.item.type !== "message") return;
+        this.#add(delta);
+        return this.#close(true);
+      case "reasoning":
+        this.#openReasoning();
+        return this.#add(delta);
+      case "reasoning-seal":
+        this.#openReasoning();
+        this.#add(delta);
+        return this.#close(true);
+      case "reasoning-extra":
+        return this.#sign(delta);
+      case "tool-call":
+        return this.#startCall(delta);
+      case "compaction":
+        this.#begin({ type: "compaction", id: this.#idOf("cmp"), summary: delta.summary });
+        return this.#close(true);
+      case "other": {
+        const { extra, exchange } = delta;
+        this.#begin({ type: "other", id: this.#idOf("item"), extra, ...(exchange && { exchange }) });
+        return this.#close(true);
+      }
     }
   }
 
@@ -153,7 +219,7 @@ class TurnFrame implements Frame {
     // Half a call is of no use to anybody, and nobody could answer it.
     if (whole || this.#finish !== "interrupted" || item.type !== "tool-call") this.#items.push(item);
     this.#open = undefined;
-    this.#openCall = -1;
+    this.#openCall = undefined;
   }
 
   #add(delta: Delta): void {
@@ -197,22 +263,18 @@ class TurnFrame implements Frame {
     this.#openCall = index;
   }
 
-  /** Calls that waited are told as soon as the one before them is complete, and all of them before anything else. */
-  #tellWaiting(all: boolean): void {
-    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
-      if (!all && this.#open?.isComplete() === false) return;
-      this.#waiting.shift();
-      this.#startCall(next.start);
-      for (const delta of next.more) this.#add(delta);
-    }
-  }
-
   /** A signature may come behind what it signs, which has been told: it is then an item of its own, at the end. */
   #sign(delta: Extract<Delta, { type: "reasoning-extra" }>): void {
     if (this.#open === undefined && this.#items.length === 0) this.#openReasoning();
     if (this.#open?.item.type === "reasoning") return this.#add(delta);
     this.#late = gather(this.#late, delta.extra);
   }
+}
+
+function strayArguments(name: string | undefined): GatewayError {
+  const call =
+    name === undefined ? "a tool call that it never began" : `the tool call '${name}', which was over already`;
+  return new GatewayError("adapter_protocol", `The upstream sent arguments for ${call}. The call cannot be trusted.`);
 }
 
 function toStatus(failure: GatewayError | undefined, isCut: boolean): Status {

@@ -287,16 +287,18 @@ export function createWay(ports: Ports, lines: Lines): Way {
       for (let deltas: Reply["first"] | undefined = reply.first; deltas !== undefined; deltas = await reply.next()) {
         recorder?.take(deltas);
         frame.accept(deltas, events);
+        if (frame.failure !== undefined) throw frame.failure;
         if (events.length === 0) continue;
         const full = listener.tell(events);
         if (full !== undefined) await full;
         events = [];
       }
     } catch (thrown) {
-      if (isInterrupted()) {
+      // A turn whose calls cannot be trusted is a failure, also if its caller interrupts it at the same time.
+      if (isInterrupted() && frame.failure === undefined) {
         events.push({ type: "turn-interrupted" });
         frame.accept([{ type: "finish", reason: "interrupted" }], events);
-      } else failure = toGatewayError(signal.aborted ? signal.reason : thrown);
+      } else failure = frame.failure ?? toGatewayError(signal.aborted ? signal.reason : thrown);
     }
     const answer = frame.end(failure, now(), events);
     reply.close?.(answer);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { answerEvents, answerJson, chunk, type Script } from "../harness/upstream.ts";
-import { ask, type Fields, judge, send, shareScene, tools, ways, whole } from "./scene.ts";
+import { type Answer, ask, type Fields, judge, send, shareScene, tools, ways, whole } from "./scene.ts";
 
 const open = shareScene({ functions: { custom_tools: "function" } });
 
@@ -64,6 +64,22 @@ test("chat wire: every call has an id of its own, also where the server repeats 
     }
   }
 });
+
+/** [what comes between the pieces of a call, what callers get beside the call]. */
+const between: readonly (readonly [what: string, heard: Partial<Answer>, ...deltas: readonly Fields[]])[] = [
+  ["text", { text: "Hi" }, { content: "H" }, { content: "i" }],
+  ["a refusal", { refusal: "No." }, { refusal: "No." }],
+  ["reasoning", { reasoning: "Hm." }, { reasoning_content: "Hm." }],
+  ["another call", { calls: ["look {}", "hear {}"] }, { tool_calls: [piece(1, "b", "hear", "{}")] }],
+];
+
+for (const [what, heard, ...deltas] of between) {
+  test(`chat wire: a call whose arguments go on after ${what} is told with all of them`, async () => {
+    const [begin, end] = [{ tool_calls: [piece(0, "a", "look", "{")] }, { tool_calls: [more(0, "}")] }];
+    const script = answerEvents(...[begin, ...deltas, end].map((delta) => chunk(delta)), chunk({}, "tool_calls"));
+    await judge(await open(), "chat", { calls: ["look {}"], finish: "tool_calls", ...heard }, script);
+  });
+}
 
 const input = 'if (a) { b("}") } \\ "é"';
 const letters = [...JSON.stringify({ input })].map((letter) => more(0, letter));

@@ -1,9 +1,10 @@
 /** What callers read when a model's server fails: the status, the code, and that the next turn knows nothing of it. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { test } from "node:test";
 import { paths, readAnswer, toRequest } from "../harness/client.ts";
-import { answerEvents, answerJson, chunk, type Script } from "../harness/upstream.ts";
+import { answerEvents, answerJson, beginEvents, chunk, type Script, writeEvent } from "../harness/upstream.ts";
 import { event, type Fields, isStreamed, item, listen, responseOf } from "./scene.ts";
 import { says, sends, shareScene, textDelta, ways, whole } from "./scene.ts";
 
@@ -185,6 +186,21 @@ for (const word of ["error", "abort", "insufficient_system_resource", "MALFORMED
     await judgeFailure(script, { status: 502, code: "adapter_error", message: new RegExp(word), half: true });
   });
 }
+
+test("arguments for a tool call that is over already are adapter_protocol, and the server is cut off", async () => {
+  const call = (index: number, name: string | undefined, written: string) =>
+    chunk({ tool_calls: [{ index, id: name, function: { name, arguments: written } }] });
+  const closed: Promise<unknown>[] = [];
+  const script: Script = (_, response) => {
+    closed.push(once(response, "close"));
+    beginEvents(response);
+    const calls = [call(0, "look", "{}"), call(1, "hear", "{"), call(0, undefined, '{"all":true}')];
+    for (const event of [chunk({ content: "Half" }), ...calls]) writeEvent(response, event);
+  };
+  await judgeFailure(script, { status: 502, code: "adapter_protocol", message: /tool call 'look'/, half: true });
+  await Promise.all(closed);
+  assert.equal(closed.length, 4);
+});
 
 const tooMany = { code: "rate_limit_exceeded", message: "No." };
 const busy = { code: "server_is_overloaded", message: "No." };

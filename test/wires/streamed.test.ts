@@ -13,7 +13,10 @@ const chatFields = fc.constantFrom({}, { include_reasoning: true }, { stream_opt
 const sealing = { include: ["reasoning.encrypted_content"] };
 const responseFields = fc.constantFrom({}, sealing);
 
-/** Calls with their arguments in pieces, which may come between one another's; some never get any. */
+/**
+ * Calls with their arguments in pieces, which may come between one another's; some never get any. Nothing follows a JSON
+ * that is whole, and the input of a custom tool comes at once, because either call is over then.
+ */
 const calls: fc.Arbitrary<Delta[]> = fc
   .array(
     fc.record({
@@ -24,16 +27,28 @@ const calls: fc.Arbitrary<Delta[]> = fc
     { minLength: 1, maxLength: 3 },
   )
   .chain((made) => {
-    const order = made.flatMap(({ pieces }, index) => pieces.map(() => index));
+    const rest = made.map(({ kind, pieces }) => (kind === "custom" ? [] : untilWhole(pieces)));
+    const order = rest.flatMap((pieces, index) => pieces.map(() => index));
     return fc.shuffledSubarray(order, { minLength: order.length }).map((shuffled) => {
-      const rest = made.map(({ pieces }) => [...pieces]);
-      const begun = made.map(({ kind, name }, index): Delta => {
-        return { type: "tool-call", index, name, kind };
+      const begun = made.flatMap(({ kind, name, pieces }, index): Delta[] => {
+        const input = kind === "custom" ? pieces.join("") : "";
+        return [
+          { type: "tool-call", index, name, kind },
+          { type: "tool-arguments", index, text: input },
+        ];
       });
-      const written = shuffled.map((index): Delta => ({ type: "tool-arguments", index, text: rest[index]!.shift()! }));
+      const next = rest.map((pieces) => pieces.values());
+      const written = shuffled.map((index): Delta => {
+        return { type: "tool-arguments", index, text: next[index]!.next().value! };
+      });
       return [...begun, ...written];
     });
   });
+
+function untilWhole(pieces: readonly string[]): readonly string[] {
+  const end = pieces.findIndex((_, at) => /^\s*\{("a":1)?\s*\}$/.test(pieces.slice(0, at + 1).join("")));
+  return end === -1 ? pieces : pieces.slice(0, end + 1);
+}
 
 const annotation = fc.record({ url: text, title: text, start_index: fc.nat(9), end_index: fc.nat(9) });
 

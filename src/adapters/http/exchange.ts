@@ -23,7 +23,8 @@ export interface Reading {
 
 /** Resolves with the first word and all before it; until then a failure is thrown here. */
 export function ask(client: Client, question: Question, reading: Reading, signal: AbortSignal): Promise<Reply> {
-  return toReply(new Exchange(client, question, reading, signal).next);
+  const exchange = new Exchange(client, question, reading, signal);
+  return toReply(exchange.next, exchange.close);
 }
 
 const maxBytes = 64 * 1024 * 1024;
@@ -85,6 +86,11 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#isOver) return Promise.resolve(undefined);
     this.#taker = Promise.withResolvers();
     return this.#taker.promise;
+  };
+
+  /** Cuts off a server that has more to say than is wanted. An answer that is complete keeps its connection. */
+  readonly close = (): void => {
+    if (!this.#isOver) this.#abandon();
   };
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
