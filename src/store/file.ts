@@ -1,6 +1,6 @@
 /** The file of a store: its tables; only ours, private to its user, and at any time one gateway's alone. */
 import { randomBytes } from "node:crypto";
-import { accessSync, closeSync, constants, mkdirSync, openSync, statSync } from "node:fs";
+import { accessSync, closeSync, constants, mkdirSync, openSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../core/errors.ts";
@@ -36,15 +36,37 @@ export function openToRead(file: string): DatabaseSync {
   return database;
 }
 
-/** Makes a new file, or throws for one that is not ours to read, which stays as it was. */
-export function prepareFile(file: string): void {
+/** Where a store is. */
+export interface Place {
+  /** As the operator wrote it, for messages. */
+  readonly file: string;
+  /** The same without symbolic links. The lock, SQLite's log and its index are beside it. */
+  readonly path: string;
+}
+
+/** Follows symbolic links to the file, and makes an empty one if there is none. Throws if it has several names. */
+export function findPlace(file: string): Place {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    const found = statSync(file, { throwIfNoEntry: false });
-    if (found === undefined) closeSync(openSync(file, "a", 0o600));
+    // For a link to a file that does not exist yet, this makes the file.
+    if (statSync(file, { throwIfNoEntry: false }) === undefined) closeSync(openSync(file, "a", 0o600));
+    const path = realpathSync(file);
+    const found = statSync(path);
+    // SQLite names its log after the path. Under two names a file has two logs, and each overwrites what the other holds.
+    if (found.isFile() && found.nlink > 1)
+      throw refusal(file, `has ${found.nlink} names (hard links), and SQLite loses data in such a file.`, oneName);
+    return { file, path };
+  } catch (thrown) {
+    throw cannotOpen(file, thrown);
+  }
+}
+
+/** Makes the tables of a new file, or throws for one that is not ours to read, which stays as it was. */
+export function prepareFile({ file }: Place): void {
+  try {
     // For a read-only file SQLite would make a read-only log.
-    else accessSync(file, constants.R_OK | constants.W_OK);
-    if (found === undefined || found.size === 0 || isWithoutTables(file)) begin(file);
+    accessSync(file, constants.R_OK | constants.W_OK);
+    if (statSync(file).size === 0 || isWithoutTables(file)) begin(file);
   } catch (thrown) {
     throw cannotOpen(file, thrown);
   }
@@ -54,8 +76,8 @@ export function prepareFile(file: string): void {
  * Keeps other gateways away until it is called: a transaction that never ends on a file beside, so that the command
  * line can use the store. The system releases it when the process ends, however it ends.
  */
-export function lockFile(file: string): () => void {
-  const path = lockPath(file);
+export function lockFile({ file, path: real }: Place): () => void {
+  const path = lockPath(real);
   let lock: DatabaseSync | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -78,7 +100,8 @@ export function lockFile(file: string): () => void {
   return () => held.close();
 }
 
-export const lockPath = (file: string): string => `${file}-gateway`;
+/** Of a file's path without symbolic links, so that all names of a file have one lock. */
+export const lockPath = (path: string): string => `${path}-gateway`;
 
 /** An existing one is not opened: to close it again would release the lock that this process may have on it. */
 function makePrivate(path: string): void {
@@ -123,6 +146,7 @@ function begin(file: string): void {
 
 const newFile = "Start with a new file (gateway.sessions.store); this one was left as it is.";
 const anotherFile = "Name another file for the session store; this one was left as it is.";
+const oneName = "Keep the name that the gateway has used, and replace the others by copies of the file.";
 const usualRemedy =
   "Check that the gateway's user may read and write it, what is beside it under its name, and its folder, and that there is room.";
 function cannotOpen(file: string, thrown: unknown): GatewayError {

@@ -7,7 +7,7 @@ import { type Access, repeat } from "./access.ts";
 import { cold, createCache, createTables, toNumber } from "./cold.ts";
 import { createConversations } from "./conversations.ts";
 import type { Step as Done } from "./deletions.ts";
-import { lockFile, openToRead, prepareFile } from "./file.ts";
+import { findPlace, lockFile, openToRead, type Place, prepareFile } from "./file.ts";
 import { createGrouped } from "./grouped.ts";
 import { createOperator } from "./operator.ts";
 import {
@@ -33,10 +33,11 @@ import { openWriter } from "./writing.ts";
 
 /** `onFatal`: the store can never be trusted again, so the gateway must stop, and say why. */
 export async function openSqlite(file: string, onFatal: (message: string) => void): Promise<GatewayStore> {
-  const unlock = lockFile(file);
+  const place = findPlace(file);
+  const unlock = lockFile(place);
   try {
-    prepareFile(file);
-    return await open(file, onFatal, unlock);
+    prepareFile(place);
+    return await open(place, onFatal, unlock);
   } catch (thrown) {
     unlock();
     throw thrown;
@@ -45,8 +46,9 @@ export async function openSqlite(file: string, onFatal: (message: string) => voi
 
 /** As the command line opens it, whether or not a gateway runs on the same file. Makes it if there is none. */
 export async function openColdSqlite(file: string): Promise<ColdStore> {
-  prepareFile(file);
-  const { access, writer, close } = await openAccess(file, () => {});
+  const place = findPlace(file);
+  prepareFile(place);
+  const { access, writer, close } = await openAccess(place, () => {});
   const operator = createOperator(access);
   return {
     ...operator,
@@ -61,10 +63,10 @@ export async function openColdSqlite(file: string): Promise<ColdStore> {
   };
 }
 
-async function openAccess(file: string, onFatal: (message: string) => void) {
-  const reading = openToRead(file);
+async function openAccess(place: Place, onFatal: (message: string) => void) {
+  const reading = openToRead(place.path);
   const prepare = createCache(reading);
-  const writer = openWriter(file, onFatal);
+  const writer = openWriter(place.path, onFatal);
   const tables = createTables(prepare);
   const isThere = async (id: string): Promise<boolean> =>
     (await tables.one(cold.sessionById, toNumber(id.slice("conv_".length)))) !== undefined;
@@ -85,8 +87,8 @@ async function openAccess(file: string, onFatal: (message: string) => void) {
   return { reading, prepare, tables, writer, access, close };
 }
 
-async function open(file: string, onFatal: (message: string) => void, unlock: () => void): Promise<GatewayStore> {
-  const { reading, prepare, tables, writer, access, close } = await openAccess(file, onFatal);
+async function open(place: Place, onFatal: (message: string) => void, unlock: () => void): Promise<GatewayStore> {
+  const { reading, prepare, tables, writer, access, close } = await openAccess(place, onFatal);
   const { secrets } = access;
   const readText = createReadText(prepare);
   const find = createFind(reading);
