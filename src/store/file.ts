@@ -36,6 +36,19 @@ export function openToRead(file: string): DatabaseSync {
   return database;
 }
 
+/**
+ * Empties the log into the file, unless another program reads the file: then it returns false. It waits for no reader,
+ * because no turn can be stored while it waits.
+ */
+export function emptyLog(database: DatabaseSync): boolean {
+  database.exec("PRAGMA busy_timeout = 0");
+  try {
+    return database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.["busy"] === 0;
+  } finally {
+    database.exec(`PRAGMA busy_timeout = ${patienceMs}`);
+  }
+}
+
 /** Where a store is. */
 export interface Place {
   /** As the operator wrote it, for messages. */

@@ -66,7 +66,7 @@ export async function openColdSqlite(file: string): Promise<ColdStore> {
 async function openAccess(place: Place, onFatal: (message: string) => void) {
   const reading = openToRead(place.path);
   const prepare = createCache(reading);
-  const writer = openWriter(place.path, onFatal);
+  const writer = openWriter(place, onFatal);
   const tables = createTables(prepare);
   const isThere = async (id: string): Promise<boolean> =>
     (await tables.one(cold.sessionById, toNumber(id.slice("conv_".length)))) !== undefined;
@@ -77,8 +77,9 @@ async function openAccess(place: Place, onFatal: (message: string) => void) {
     write: (name, given) => writer.write([name, given]) as never,
     async scrub(isLarge) {
       if (isLarge) await repeat(() => writer.write(["giveBack", undefined]) as Promise<Done>);
-      await writer.emptyLog();
+      await writer.erasure.finish();
     },
+    hasUnfinishedErasure: writer.erasure.isUnfinished,
   };
   async function close(): Promise<void> {
     await writer.close();
@@ -89,6 +90,7 @@ async function openAccess(place: Place, onFatal: (message: string) => void) {
 
 async function open(place: Place, onFatal: (message: string) => void, unlock: () => void): Promise<GatewayStore> {
   const { reading, prepare, tables, writer, access, close } = await openAccess(place, onFatal);
+  writer.watch();
   const { secrets } = access;
   const readText = createReadText(prepare);
   const find = createFind(reading);

@@ -2,7 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { createCache, createTables } from "./cold.ts";
 import { createCommit } from "./commit.ts";
-import { openToWrite } from "./file.ts";
+import { emptyLog, openToWrite, type Place } from "./file.ts";
 import { createReads } from "./reads.ts";
 import { isSyncFailure, toFailure } from "./trouble.ts";
 import { createUpkeep, nextNumber } from "./upkeep.ts";
@@ -11,7 +11,7 @@ import type { Call, Outcome, Request } from "./writing.ts";
 
 type Functions = Readonly<Record<string, (given: never) => Promise<unknown>>>;
 
-const database = openToWrite((workerData as { readonly file: string }).file);
+const database = openToWrite((workerData as Place).path);
 const prepare = createCache(database);
 const tables = createTables(prepare);
 const reads = createReads(tables) as Functions;
@@ -22,6 +22,8 @@ const writes = {
 } as Functions;
 const begin = database.prepare("BEGIN IMMEDIATE");
 const commit = database.prepare("COMMIT");
+const readVersion = database.prepare("PRAGMA data_version");
+let version: unknown;
 
 let last = Promise.resolve();
 parentPort?.on("message", (request: Request) => {
@@ -41,9 +43,17 @@ async function serve(request: Request): Promise<void> {
 }
 
 async function answer(request: Exclude<Request, "close">): Promise<readonly Outcome[]> {
-  if (request === "empty-log") return [await attempt(async () => database.exec("PRAGMA wal_checkpoint(TRUNCATE)"))];
+  if (request === "empty-log") return [await attempt(async () => emptyLog(database))];
+  if (request === "look") return [await attempt(async () => hasChanged())];
   if ("read" in request) return [await attempt(() => run(reads, request.read))];
   return runTogether(request);
+}
+
+/** Whether another process has written since the last look. True at the first look: one that has ended may have. */
+function hasChanged(): boolean {
+  const before = version;
+  version = readVersion.get()?.["data_version"];
+  return version !== before;
 }
 
 const run = async (functions: Functions, [name, given]: Call): Promise<unknown> => functions[name]?.(given as never);
