@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../core/errors.ts";
 import { layout, writeTables } from "./tables.ts";
-import { primary, primaryOf } from "./trouble.ts";
+import { type Failure, moved, primary, primaryOf } from "./trouble.ts";
 
 const dialect = { number: "INTEGER", text: "TEXT", end: ") STRICT", keyedEnd: ") STRICT, WITHOUT ROWID" };
 
@@ -71,6 +71,29 @@ export function findPlace(file: string): Place {
     return { file, path };
   } catch (thrown) {
     throw cannotOpen(file, thrown);
+  }
+}
+
+/** A place, and which file was opened there. */
+export interface OpenedFile extends Place {
+  readonly device: bigint;
+  readonly inode: bigint;
+}
+
+/** To be asked once the file is open: some file systems give a file its number when it is first opened for writing. */
+export function identify(place: Place): OpenedFile {
+  const { dev: device, ino: inode } = statSync(place.path, { bigint: true });
+  return { ...place, device, inode };
+}
+
+/** Why the path no longer leads to the file that was opened; undefined while it does. */
+export function findMove({ path, device, inode }: OpenedFile): Failure | undefined {
+  try {
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+    if (found?.dev === device && found.ino === inode) return undefined;
+    return { message: found === undefined ? "The file is gone." : "It is another file.", number: moved };
+  } catch (thrown) {
+    return { message: String(thrown), number: primary.cannotOpen };
   }
 }
 

@@ -7,7 +7,7 @@ import { type Access, repeat } from "./access.ts";
 import { cold, createCache, createTables, toNumber } from "./cold.ts";
 import { createConversations } from "./conversations.ts";
 import type { Step as Done } from "./deletions.ts";
-import { findPlace, lockFile, openToRead, type Place, prepareFile } from "./file.ts";
+import { findPlace, identify, lockFile, openToRead, type Place, prepareFile } from "./file.ts";
 import { createGrouped } from "./grouped.ts";
 import { createOperator } from "./operator.ts";
 import {
@@ -66,7 +66,7 @@ export async function openColdSqlite(file: string): Promise<ColdStore> {
 async function openAccess(place: Place, onFatal: (message: string) => void) {
   const reading = openToRead(place.path);
   const prepare = createCache(reading);
-  const writer = openWriter(place, onFatal);
+  const writer = openWriter(identify(place), onFatal);
   const tables = createTables(prepare);
   const isThere = async (id: string): Promise<boolean> =>
     (await tables.one(cold.sessionById, toNumber(id.slice("conv_".length)))) !== undefined;

@@ -4,10 +4,19 @@ import { dirname, extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { GatewayError } from "../core/errors.ts";
 import { createErasure, type Erasure } from "./erasure.ts";
-import type { Place } from "./file.ts";
+import { findMove, type OpenedFile } from "./file.ts";
 import { createGrouped } from "./grouped.ts";
 import { createKeeping, type Keeping } from "./keeping.ts";
-import { cannotRead, cannotWrite, type Failure, isLasting, isSyncFailure, toFailure, unavailable } from "./trouble.ts";
+import {
+  cannotRead,
+  cannotWrite,
+  type Failure,
+  isLasting,
+  isSyncFailure,
+  moved,
+  toFailure,
+  unavailable,
+} from "./trouble.ts";
 
 /** One of the thread's functions, and what it is given. */
 export type Call = readonly [name: string, given: unknown];
@@ -21,7 +30,10 @@ export interface Writer extends Pick<Keeping, "checkKeeping" | "check"> {
   write(call: Call): Promise<unknown>;
   read(call: Call): Promise<unknown>;
   readonly erasure: Erasure;
-  /** From now on looks every second whether another process has written, and finishes what it has deleted. */
+  /**
+   * From now on looks at the file every second: loses the store if the file is not in its place, and finishes what
+   * another process has deleted.
+   */
   watch(): void;
   close(): Promise<void>;
 }
@@ -29,8 +41,8 @@ export interface Writer extends Pick<Keeping, "checkKeeping" | "check"> {
 const lookEveryMs = 1_000;
 
 /** `lose` is told once: nothing may be written any more. The thread starts with the first thing to do. */
-export function openWriter(place: Place, lose: (message: string) => void): Writer {
-  const { file } = place;
+export function openWriter(opened: OpenedFile, lose: (message: string) => void): Writer {
+  const { file } = opened;
   let thread: ReturnType<typeof startThread> | undefined;
   const calls = createGrouped(async (group: readonly Call[]) => (await send(group)).map(note));
   const keeping = createKeeping((bytes) => calls.send(["probe", { bytes }]));
@@ -42,12 +54,19 @@ export function openWriter(place: Place, lose: (message: string) => void): Write
   async function send(request: Request): Promise<readonly Outcome[]> {
     if (lost !== undefined) throw lost;
     if (isClosed) throw unavailable("The session store is closed.");
-    thread ??= startThread(place);
+    thread ??= start();
     try {
       return await thread.send(request);
     } catch (thrown) {
       throw fail(`The thread that writes the session store has ended: ${toFailure(thrown).message} (${file})`);
     }
+  }
+
+  /** In place of a file that is gone the thread would make an empty one. */
+  function start(): ReturnType<typeof startThread> {
+    const failure = findMove(opened);
+    if (failure !== undefined) throw explain(failure);
+    return startThread(opened);
   }
 
   function note(outcome: Outcome): unknown {
@@ -63,7 +82,7 @@ export function openWriter(place: Place, lose: (message: string) => void): Write
   /** After some failures nothing may be written any more. */
   function explain(failure: Failure): GatewayError {
     if (isSyncFailure(failure)) return fail(`${syncFailed} (${failure.message}) (${file})`);
-    return cannotWrite(failure);
+    return failure.number === moved ? fail(describeMove(opened)) : cannotWrite(failure);
   }
 
   async function emptyLog(): Promise<boolean> {
@@ -117,11 +136,14 @@ export function openWriter(place: Place, lose: (message: string) => void): Write
 const syncFailed =
   "The disk failed to sync the session store, so nobody can tell what is on it. The gateway stops: check the disk, then start it again.";
 
+const describeMove = ({ file, path }: OpenedFile): string =>
+  `The session store's file was moved, deleted or replaced while the gateway ran (${file}). The gateway stops: put the file back, or start again with the one that is there, without the old ${path}-wal and ${path}-shm.`;
+
 /** Answers come in the order of what was sent. */
-function startThread(place: Place) {
+function startThread(opened: OpenedFile) {
   // The same ending as this file's, in the sources and in the package; none of the process's own flags.
   const program = new URL(`./writer${extname(import.meta.filename)}`, import.meta.url);
-  const worker = new Worker(program, { workerData: place, execArgv: [], env: withCompiled(process.env) });
+  const worker = new Worker(program, { workerData: opened, execArgv: [], env: withCompiled(process.env) });
   const waiting: { resolve(outcomes: readonly Outcome[]): void; reject(error: unknown): void }[] = [];
   let end: unknown;
   const ended = new Promise<void>((resolve) => {
