@@ -1,5 +1,6 @@
 /** The running gateway as a client sees it: whether it is there, and its answers over HTTP or a unix socket. */
 import { once } from "node:events";
+import { realpathSync } from "node:fs";
 import type { IncomingMessage, RequestOptions } from "node:http";
 import { DatabaseSync } from "node:sqlite";
 import { type Config, hasListener, type HttpConfig } from "../config/config.ts";
@@ -57,7 +58,7 @@ function isHeld(store: string): boolean {
   const file = fileOf(store);
   if (file === undefined) return true;
   try {
-    const lock = new DatabaseSync(lockPath(file), { readOnly: true, timeout: 0 });
+    const lock = new DatabaseSync(lockPath(realpathSync(file)), { readOnly: true, timeout: 0 });
     try {
       lock.prepare("SELECT count(*) FROM sqlite_schema").get();
     } finally {

@@ -7,11 +7,12 @@ import type { SessionsConfig } from "../config/config.ts";
 import { codeOf } from "../config/problem.ts";
 import type { Content, Item } from "../core/item.ts";
 import type { SessionRecord, SessionSummary, TurnRecord } from "../core/store.ts";
+import { unfinishedErasure } from "../http/deletion.ts";
 import { createKeys } from "../ids.ts";
 import { fileOf, openCold } from "../store/open.ts";
 import type { ColdStore } from "../store/store.ts";
 import { type Arguments, type Command, CommandError, type Group, UsageError } from "./command.ts";
-import { print, toLine, toPlain } from "./output.ts";
+import { complain, print, toLine, toPlain } from "./output.ts";
 import { configOption, readSettings } from "./settings.ts";
 
 /** How sessions are found without their ids. */
@@ -114,6 +115,7 @@ const remove: Command = {
         const { turns } = await store.erase(id, moment, now);
         print(`Deleted ${id}, with ${count(turns, "turn")}.`);
       }
+      warn(store);
     });
     return 0;
   },
@@ -128,6 +130,7 @@ const prune: Command = {
     await withStore(given, async (store, { ttlMs, ...rules }) => {
       const now = Date.now();
       tell("Deleted", await store.prune({ ...rules, idleBefore: ttlMs === undefined ? undefined : now - ttlMs }, now));
+      warn(store);
     });
     return 0;
   },
@@ -140,6 +143,12 @@ export const sessions: Group = {
 
 function tell(done: string, { sessions, turns }: { readonly sessions: number; readonly turns: number }): void {
   print(`${done} ${count(sessions, "session")} and ${count(turns, "turn")}.`);
+}
+
+/** This process ends before the other program lets go. */
+function warn(store: ColdStore): void {
+  if (!store.hasUnfinishedErasure()) return;
+  complain(`warning: ${unfinishedErasure}; a running gateway then removes it, or the next one that is started`);
 }
 
 /** Only an import makes a store. */

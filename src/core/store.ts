@@ -242,6 +242,8 @@ export interface Operator {
   importLines(bytes: AsyncIterable<Uint8Array>): Promise<Imported>;
   /** Deletes what the rules no longer keep, in steps that hold up no turn for long. */
   prune(rules: PruneRules, now: number): Promise<Pruned>;
+  /** Whether deleted text is still in the store's files, because another program reads them. */
+  hasUnfinishedErasure(): boolean;
   /** Throws `store_unavailable` if nothing can be kept now. */
   check(): Promise<void>;
 }

@@ -2,19 +2,20 @@
 import { GatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import { type Item, keyOf } from "../core/item.ts";
-import type { Conversation, Conversations, Store } from "../core/store.ts";
+import type { Conversation, Conversations, Operator, Store } from "../core/store.ts";
 import { readMetadata } from "../wires/common.ts";
 import { missing, readBody as readFields } from "../wires/fields.ts";
 import { checkConversationId, readItems, toKeptId, writeItem } from "../wires/responses/index.ts";
 import type { Seal } from "../wires/wire.ts";
 import { hasBody, readBody } from "./body.ts";
 import { behind, type Call, type Route } from "./call.ts";
+import { toErasureHeaders } from "./deletion.ts";
 import { readItemsWanted, showsSeals, unknownItem, writeList } from "./query.ts";
 import { toQuery } from "./router.ts";
 
 export interface ConversationParts {
   readonly gateway: Gateway;
-  readonly store: Conversations & Pick<Store, "turn">;
+  readonly store: Conversations & Pick<Store, "turn"> & Pick<Operator, "hasUnfinishedErasure">;
   readonly sealOf: (owner: string) => Seal;
   readonly newKey: () => string;
   readonly now: () => number;
@@ -44,7 +45,7 @@ export function createConversationRoutes({ gateway, store, sealOf, newKey, now }
     toRoute("DELETE", `${path}/:id`, async (call) => {
       const id = idIn(call);
       known(await store.deleteConversation(call.token.owner, id, newKey(), now()), id);
-      return { body: { id, object: "conversation.deleted", deleted: true } };
+      return { body: { id, object: "conversation.deleted", deleted: true }, headers: toErasureHeaders(store) };
     }),
     toRoute("GET", `${path}/:id/items`, async (call) => {
       const { owner } = call.token;
@@ -68,7 +69,7 @@ export function createConversationRoutes({ gateway, store, sealOf, newKey, now }
       const conversation = await read(call);
       const isThere = await store.deleteConversationItem(call.token.owner, conversation.id, itemIn(call));
       if (!isThere) throw unknownItem(call.names[1] ?? "");
-      return { body: toWire(conversation) };
+      return { body: toWire(conversation), headers: toErasureHeaders(store) };
     }),
   ];
 

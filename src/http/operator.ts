@@ -4,6 +4,7 @@ import type { Erased, Operator, Pruned, SessionRecord, SessionSummary, TurnRecor
 import { type Fields, missing, readInteger, readString } from "../wires/fields.ts";
 import { readPieces } from "./body.ts";
 import { behind, type Call, type Result, type Route } from "./call.ts";
+import { toErasureHeaders } from "./deletion.ts";
 import { checkExclusive, hintNames, readFilter, readHintOf } from "./query.ts";
 import type { Streams } from "./stream.ts";
 
@@ -30,7 +31,7 @@ export function createOperatorRoutes({ store, streams, now, newKey, prune }: Ope
       // They may have turns running, and nothing stored yet.
       const owners = settings.tokens.map(({ owner }) => owner);
       const erased = await store.eraseHint({ hint, owner: readString(query, "owner"), owners }, newKey(), now());
-      return { body: { object: "list", data: erased.map(toDeleted) } };
+      return { body: { object: "list", data: erased.map(toDeleted) }, headers: toErasureHeaders(store) };
     }),
     toRoute("GET", "/operator/sessions/:id", [], async (call) => {
       const [id = ""] = call.names;
@@ -39,6 +40,7 @@ export function createOperatorRoutes({ store, streams, now, newKey, prune }: Ope
     }),
     toRoute("DELETE", "/operator/sessions/:id", [], async ({ names: [id = ""] }) => ({
       body: toDeleted(await store.erase(id, newKey(), now())),
+      headers: toErasureHeaders(store),
     })),
     toRoute("GET", "/operator/export", [...hintNames, "session"], async (call, query) => {
       const hint = readHintOf(query);
@@ -60,7 +62,10 @@ export function createOperatorRoutes({ store, streams, now, newKey, prune }: Ope
       }
       return { body: { object: "import", ...(await store.importLines(readPieces(call))) } };
     }),
-    toRoute("POST", "/operator/prune", [], async () => ({ body: { object: "prune", ...(await prune()) } })),
+    toRoute("POST", "/operator/prune", [], async () => ({
+      body: { object: "prune", ...(await prune()) },
+      headers: toErasureHeaders(store),
+    })),
   ];
 
   async function findUnder(hint: string, owner: string | undefined): Promise<readonly string[]> {

@@ -2,12 +2,14 @@
 import { GatewayError } from "../core/errors.ts";
 import type { Recalled } from "../core/gateway.ts";
 import type { Promised } from "../core/live.ts";
+import type { Operator } from "../core/store.ts";
 import { invalid, isObject } from "../wires/fields.ts";
 import { front, readCompactRequest, recall, writeCompaction, writeItem } from "../wires/responses/index.ts";
 import type { Voice } from "../wires/wire.ts";
 import { readBody } from "./body.ts";
 import { behind, type Call, noteSaid, type Route } from "./call.ts";
 import { toCaller } from "./caller.ts";
+import { toErasureHeaders } from "./deletion.ts";
 import { tellInEvents, toHeaders, toProcessing, toRemarkHeaders } from "./events.ts";
 import { checkAsk } from "./models.ts";
 import { readLastEventId, readStartingAfter } from "./numbering.ts";
@@ -15,8 +17,12 @@ import { readItemsWanted, showsSeals, toPage, writeList } from "./query.ts";
 import { toQuery } from "./router.ts";
 import { toCircumstances, toText, type TurnParts } from "./turn.ts";
 
-export function createResponseRoutes(parts: TurnParts): readonly Route[] {
-  const { gateway, sealOf, now } = parts;
+export interface ResponseParts extends TurnParts {
+  readonly store: Pick<Operator, "hasUnfinishedErasure">;
+}
+
+export function createResponseRoutes(parts: ResponseParts): readonly Route[] {
+  const { gateway, store, sealOf, now } = parts;
   const path = "/v1/responses/:id";
   const toRoute = behind("responses");
   return [
@@ -35,7 +41,10 @@ export function createResponseRoutes(parts: TurnParts): readonly Route[] {
     }),
     toRoute("DELETE", path, async (call) => {
       if (!(await gateway.forget(call.token.owner, keyIn(call)))) throw unknownResponse(call);
-      return { body: { id: call.names[0], object: "response", deleted: true } };
+      return {
+        body: { id: call.names[0], object: "response", deleted: true },
+        headers: toErasureHeaders(store),
+      };
     }),
     toRoute("POST", `${path}/cancel`, async (call) => {
       const turn = await gateway.cancel(call.token.owner, keyIn(call));

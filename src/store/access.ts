@@ -1,4 +1,5 @@
 /** How the colder half of the store reads and writes: by name, on the writer's thread in the gateway, else directly. */
+import type { Operator } from "../core/store.ts";
 import type { Step } from "./deletions.ts";
 import type { Reads } from "./reads.ts";
 import type { ReadText, WithTexts } from "./rows.ts";
@@ -9,8 +10,12 @@ export interface Access {
   readonly read: Caller<Reads>;
   /** In one transaction, with whatever else comes at the same time; durable when it resolves. */
   readonly write: Caller<Writes>;
-  /** What was deleted is gone from the raw files, and so is its space if `isLarge`. */
+  /**
+   * Removes what was deleted from the raw files, and gives back its space if `isLarge`. While another program reads the
+   * file this goes on after the promise has resolved.
+   */
   scrub(isLarge: boolean): Promise<void>;
+  readonly hasUnfinishedErasure: Operator["hasUnfinishedErasure"];
   readonly secrets: Secrets;
   /** The long texts beside these turns. */
   loadTexts(rows: readonly WithTexts[]): Promise<ReadText>;

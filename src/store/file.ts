@@ -1,11 +1,11 @@
 /** The file of a store: its tables; only ours, private to its user, and at any time one gateway's alone. */
 import { randomBytes } from "node:crypto";
-import { accessSync, closeSync, constants, mkdirSync, openSync, statSync } from "node:fs";
+import { accessSync, closeSync, constants, mkdirSync, openSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../core/errors.ts";
 import { layout, statementsSince } from "./tables.ts";
-import { primary, primaryOf } from "./trouble.ts";
+import { type Failure, moved, primary, primaryOf } from "./trouble.ts";
 
 const dialect = { number: "INTEGER", text: "TEXT", end: ") STRICT", keyedEnd: ") STRICT, WITHOUT ROWID" };
 
@@ -37,17 +37,75 @@ export function openToRead(file: string): DatabaseSync {
 }
 
 /**
- * Makes a new file, or brings one of an older layout to the newest if `mayMigrate`. Returns the layout of a file that was
- * migrated. Throws for a file that is not ours to read, which stays as it was.
+ * Empties the log into the file, unless another program reads the file: then it returns false. It waits for no reader,
+ * because no turn can be stored while it waits.
  */
-export function prepareFile(file: string, mayMigrate: boolean): number | undefined {
+export function emptyLog(database: DatabaseSync): boolean {
+  database.exec("PRAGMA busy_timeout = 0");
+  try {
+    return database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.["busy"] === 0;
+  } finally {
+    database.exec(`PRAGMA busy_timeout = ${patienceMs}`);
+  }
+}
+
+/** Where a store is. */
+export interface Place {
+  /** As the operator wrote it, for messages. */
+  readonly file: string;
+  /** The same without symbolic links. The lock, SQLite's log and its index are beside it. */
+  readonly path: string;
+}
+
+/** Follows symbolic links to the file, and makes an empty one if there is none. Throws if it has several names. */
+export function findPlace(file: string): Place {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    const found = statSync(file, { throwIfNoEntry: false });
-    if (found === undefined) closeSync(openSync(file, "a", 0o600));
+    // For a link to a file that does not exist yet, this makes the file.
+    if (statSync(file, { throwIfNoEntry: false }) === undefined) closeSync(openSync(file, "a", 0o600));
+    const path = realpathSync(file);
+    const found = statSync(path);
+    // SQLite names its log after the path. Under two names a file has two logs, and each overwrites what the other holds.
+    if (found.isFile() && found.nlink > 1)
+      throw refusal(file, `has ${found.nlink} names (hard links), and SQLite loses data in such a file.`, oneName);
+    return { file, path };
+  } catch (thrown) {
+    throw cannotOpen(file, thrown);
+  }
+}
+
+/** A place, and which file was opened there. */
+export interface OpenedFile extends Place {
+  readonly device: bigint;
+  readonly inode: bigint;
+}
+
+/** To be asked once the file is open: some file systems give a file its number when it is first opened for writing. */
+export function identify(place: Place): OpenedFile {
+  const { dev: device, ino: inode } = statSync(place.path, { bigint: true });
+  return { ...place, device, inode };
+}
+
+/** Why the path no longer leads to the file that was opened; undefined while it does. */
+export function findMove({ path, device, inode }: OpenedFile): Failure | undefined {
+  try {
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+    if (found?.dev === device && found.ino === inode) return undefined;
+    return { message: found === undefined ? "The file is gone." : "It is another file.", number: moved };
+  } catch (thrown) {
+    return { message: String(thrown), number: primary.cannotOpen };
+  }
+}
+
+/**
+ * Makes the tables of a new file, or brings those of an older layout to the newest if `mayMigrate`. Returns the layout
+ * of a file that was migrated. Throws for a file that is not ours to read, which stays as it was.
+ */
+export function prepareFile({ file }: Place, mayMigrate: boolean): number | undefined {
+  try {
     // For a read-only file SQLite would make a read-only log.
-    else accessSync(file, constants.R_OK | constants.W_OK);
-    const before = found === undefined || found.size === 0 ? 0 : readLayout(file);
+    accessSync(file, constants.R_OK | constants.W_OK);
+    const before = statSync(file).size === 0 ? 0 : readLayout(file);
     if (before === layout) return undefined;
     if (before > 0 && !mayMigrate) throw refusal(file, ...olderLayout(before));
     migrate(file, before);
@@ -61,8 +119,8 @@ export function prepareFile(file: string, mayMigrate: boolean): number | undefin
  * Keeps other gateways away until it is called: a transaction that never ends on a file beside, so that the command
  * line can use the store. The system releases it when the process ends, however it ends.
  */
-export function lockFile(file: string): () => void {
-  const path = lockPath(file);
+export function lockFile({ file, path: real }: Place): () => void {
+  const path = lockPath(real);
   let lock: DatabaseSync | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -85,7 +143,8 @@ export function lockFile(file: string): () => void {
   return () => held.close();
 }
 
-export const lockPath = (file: string): string => `${file}-gateway`;
+/** Of a file's path without symbolic links, so that all names of a file have one lock. */
+export const lockPath = (path: string): string => `${path}-gateway`;
 
 /** An existing one is not opened: to close it again would release the lock that this process may have on it. */
 function makePrivate(path: string): void {
@@ -136,6 +195,7 @@ function migrate(file: string, before: number): void {
 
 const newFile = "Start with a new file (gateway.sessions.store); this one was left as it is.";
 const anotherFile = "Name another file for the session store; this one was left as it is.";
+const oneName = "Keep the name that the gateway has used, and replace the others by copies of the file.";
 const usualRemedy =
   "Check that the gateway's user may read and write it, what is beside it under its name, and its folder, and that there is room.";
 function cannotOpen(file: string, thrown: unknown): GatewayError {

@@ -90,6 +90,7 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
     },
     importLines: (bytes) => importLines(access, bytes),
     prune: (rules, now) => prune(access, rules, now),
+    hasUnfinishedErasure: access.hasUnfinishedErasure,
   };
 
   /** A session, or the hidden one of a turn. */

@@ -127,6 +127,7 @@ async function openAccess(database: Database): Promise<Access> {
     write: (name, given) => transact((own) => call(createOwnWrites(own) as Functions, name, given)) as never,
     // It is gone from every column; its space the server's own vacuum takes back.
     scrub: async () => {},
+    hasUnfinishedErasure: () => false,
   };
 }
 

@@ -7,7 +7,7 @@ import { type Access, repeat } from "./access.ts";
 import { cold, createCache, createTables, toNumber } from "./cold.ts";
 import { createConversations } from "./conversations.ts";
 import type { Step as Done } from "./deletions.ts";
-import { lockFile, openToRead, prepareFile } from "./file.ts";
+import { findPlace, identify, lockFile, openToRead, type Place, prepareFile } from "./file.ts";
 import { createGrouped } from "./grouped.ts";
 import { createOperator } from "./operator.ts";
 import {
@@ -38,10 +38,11 @@ export async function openSqlite(
   onFatal: (message: string) => void,
   mayMigrate: boolean,
 ): Promise<GatewayStore> {
-  const unlock = lockFile(file);
+  const place = findPlace(file);
+  const unlock = lockFile(place);
   try {
-    const migratedFrom = prepareFile(file, mayMigrate);
-    return { ...(await open(file, onFatal, unlock)), migratedFrom };
+    const migratedFrom = prepareFile(place, mayMigrate);
+    return { ...(await open(place, onFatal, unlock)), migratedFrom };
   } catch (thrown) {
     unlock();
     throw thrown;
@@ -50,8 +51,9 @@ export async function openSqlite(
 
 /** As the command line opens it, whether or not a gateway runs on the same file. Makes it if there is none. */
 export async function openColdSqlite(file: string): Promise<ColdStore> {
-  prepareFile(file, false);
-  const { access, writer, close } = await openAccess(file, () => {});
+  const place = findPlace(file);
+  prepareFile(place, false);
+  const { access, writer, close } = await openAccess(place, () => {});
   const operator = createOperator(access);
   return {
     ...operator,
@@ -66,10 +68,10 @@ export async function openColdSqlite(file: string): Promise<ColdStore> {
   };
 }
 
-async function openAccess(file: string, onFatal: (message: string) => void) {
-  const reading = openToRead(file);
+async function openAccess(place: Place, onFatal: (message: string) => void) {
+  const reading = openToRead(place.path);
   const prepare = createCache(reading);
-  const writer = openWriter(file, onFatal);
+  const writer = openWriter(identify(place), onFatal);
   const tables = createTables(prepare);
   const isThere = async (id: string): Promise<boolean> =>
     (await tables.one(cold.sessionById, toNumber(id.slice("conv_".length)))) !== undefined;
@@ -80,8 +82,9 @@ async function openAccess(file: string, onFatal: (message: string) => void) {
     write: (name, given) => writer.write([name, given]) as never,
     async scrub(isLarge) {
       if (isLarge) await repeat(() => writer.write(["giveBack", undefined]) as Promise<Done>);
-      await writer.emptyLog();
+      await writer.erasure.finish();
     },
+    hasUnfinishedErasure: writer.erasure.isUnfinished,
   };
   async function close(): Promise<void> {
     await writer.close();
@@ -90,8 +93,9 @@ async function openAccess(file: string, onFatal: (message: string) => void) {
   return { reading, prepare, tables, writer, access, close };
 }
 
-async function open(file: string, onFatal: (message: string) => void, unlock: () => void): Promise<GatewayStore> {
-  const { reading, prepare, tables, writer, access, close } = await openAccess(file, onFatal);
+async function open(place: Place, onFatal: (message: string) => void, unlock: () => void): Promise<GatewayStore> {
+  const { reading, prepare, tables, writer, access, close } = await openAccess(place, onFatal);
+  writer.watch();
   const { secrets } = access;
   const readText = createReadText(prepare);
   const find = createFind(reading);

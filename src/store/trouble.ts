@@ -39,6 +39,9 @@ export const isSyncFailure = ({ number }: Failure): boolean => number !== undefi
 /** SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC. */
 const syncFailures: ReadonlySet<number> = new Set([1_034, 1_290]);
 
+/** SQLITE_READONLY_DBMOVED: the path leads to another file than when it was opened, or to none. */
+export const moved = 1_032;
+
 /** It is the file's trouble, not that of what was to be written: others will fail as well. */
 export const isLasting = ({ number = 0 }: Failure): boolean => troubles.has(number & 0xff);
 

@@ -2,16 +2,17 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { createCache, createTables } from "./cold.ts";
 import { createCommit } from "./commit.ts";
-import { openToWrite } from "./file.ts";
+import { emptyLog, findMove, type OpenedFile, openToWrite } from "./file.ts";
 import { createReads } from "./reads.ts";
-import { isSyncFailure, toFailure } from "./trouble.ts";
+import { isSyncFailure, moved, toFailure } from "./trouble.ts";
 import { createUpkeep, nextNumber } from "./upkeep.ts";
 import { createWrites } from "./writes.ts";
 import type { Call, Outcome, Request } from "./writing.ts";
 
 type Functions = Readonly<Record<string, (given: never) => Promise<unknown>>>;
 
-const database = openToWrite((workerData as { readonly file: string }).file);
+const opened = workerData as OpenedFile;
+const database = openToWrite(opened.path);
 const prepare = createCache(database);
 const tables = createTables(prepare);
 const reads = createReads(tables) as Functions;
@@ -22,6 +23,8 @@ const writes = {
 } as Functions;
 const begin = database.prepare("BEGIN IMMEDIATE");
 const commit = database.prepare("COMMIT");
+const readVersion = database.prepare("PRAGMA data_version");
+let version: unknown;
 
 let last = Promise.resolve();
 parentPort?.on("message", (request: Request) => {
@@ -41,9 +44,28 @@ async function serve(request: Request): Promise<void> {
 }
 
 async function answer(request: Exclude<Request, "close">): Promise<readonly Outcome[]> {
-  if (request === "empty-log") return [await attempt(async () => database.exec("PRAGMA wal_checkpoint(TRUNCATE)"))];
+  if (request === "empty-log") return [await attempt(async () => emptyLog(database))];
+  if (request === "look") return unlessMoved([await attempt(async () => hasChanged())]);
   if ("read" in request) return [await attempt(() => run(reads, request.read))];
-  return runTogether(request);
+  return unlessMoved(await runTogether(request));
+}
+
+/** Fails what was written into a file that is no longer in its place. */
+async function unlessMoved(outcomes: readonly Outcome[]): Promise<readonly Outcome[]> {
+  const failure = findMove(opened);
+  // After a failed sync the gateway stops anyway, and must not sync again.
+  if (failure === undefined || outcomes.some((each) => "failure" in each && isSyncFailure(each.failure)))
+    return outcomes;
+  // With its log emptied the file is complete wherever it is now, and SQLite cannot apply the log to another file here.
+  if (failure.number === moved) await attempt(async () => emptyLog(database));
+  return outcomes.map(() => ({ failure }));
+}
+
+/** Whether another process has written since the last look. True at the first look: one that has ended may have. */
+function hasChanged(): boolean {
+  const before = version;
+  version = readVersion.get()?.["data_version"];
+  return version !== before;
 }
 
 const run = async (functions: Functions, [name, given]: Call): Promise<unknown> => functions[name]?.(given as never);

@@ -1,14 +1,14 @@
-/** A disk that is full, closed, lost or that fails: no caller is told of a success that was none. */
+/** A disk that is full, closed or that fails: no caller is told of a success that was none. */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { hash } from "node:crypto";
 import { once } from "node:events";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { call, endpoints, type Heard, tell, tellWell } from "../../harness/client.ts";
-import { makeFolder, openGateway, seenBy } from "../../harness/house.ts";
+import { makeFolder, openGateway } from "../../harness/house.ts";
 import { need } from "../../harness/needs.ts";
 import { bareEnvironment, executable, findAddress, runProgram, toConfig, writeConfig } from "../../harness/program.ts";
 import { databaseIn, until } from "../aid.ts";
@@ -110,26 +110,6 @@ test(
     assert.match(stderr, /disk|sync/);
   },
 );
-
-test("what was answered while the file was moved away is there when it is back, or was refused", async (context) => {
-  const folder = makeFolder(context);
-  const gateway = await openGateway(context, { folder });
-  const { address } = gateway;
-  const ask = (say: string) => tell(address, { on: "responses", say, more });
-  const heard = [await ask("one")];
-  renameSync(databaseIn(folder), join(folder, "moved.db"));
-  heard.push(await ask("two"), await ask("three"));
-  renameSync(join(folder, "moved.db"), databaseIn(folder));
-  await gateway.close();
-  const again = await openGateway(context, { folder });
-  for (const answer of heard) {
-    if (answer.status !== 200) isRefused(answer);
-    else assert.equal((await call(again.address, "GET", `/v1/responses/${answer.id}`)).status, 200);
-  }
-  const kept = heard.filter(({ status }) => status === 200).length;
-  await tellWell(again.address, { on: "responses", say: "four", more });
-  assert.equal(seenBy(again.model.turns.at(-1)).length, 2 * kept + 1);
-});
 
 /** Files that are no store of ours. The gateway does not start, says which file and what to do, and changes nothing. */
 const strangers: Record<string, readonly [make: (file: string) => void, says: RegExp]> = {
