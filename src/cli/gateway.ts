@@ -54,7 +54,7 @@ export async function findGateway({ http, store }: Config): Promise<string | und
 }
 
 /** Whether a gateway may have the store: it locks a file as long as it lives. */
-function isHeld(store: string): boolean {
+export function isHeld(store: string): boolean {
   const file = fileOf(store);
   if (file === undefined) return true;
   try {

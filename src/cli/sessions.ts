@@ -3,7 +3,7 @@ import { createReadStream, createWriteStream, existsSync, rmSync } from "node:fs
 import { resolve } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import type { SessionsConfig } from "../config/config.ts";
+import type { Config, SessionsConfig } from "../config/config.ts";
 import { codeOf } from "../config/problem.ts";
 import type { Content, Item } from "../core/item.ts";
 import type { SessionRecord, SessionSummary, TurnRecord } from "../core/store.ts";
@@ -13,6 +13,7 @@ import { fileOf, openCold } from "../store/open.ts";
 import type { ColdStore } from "../store/store.ts";
 import { type Arguments, type Command, CommandError, type Group, UsageError } from "./command.ts";
 import { complain, print, toLine, toPlain } from "./output.ts";
+import { isHeld } from "./gateway.ts";
 import { configOption, readSettings } from "./settings.ts";
 
 /** How sessions are found without their ids. */
@@ -105,17 +106,27 @@ const remove: Command = {
   notes: [
     idNote,
     "With a turn outside of sessions its whole thread goes. Only an archive brings back what is deleted.",
+    "--user also deletes what was said with this `user` in sessions that a header or an id named.",
+    "A turn that runs in a deleted session is not kept.",
   ],
   async run(given) {
-    const find = toFinder(given);
-    await withStore(given, async (store) => {
+    const hint = readHint(given);
+    const { positionals: ids, options } = given;
+    if (hint === undefined && ids.length === 0) throw nothingNamed();
+    await withStore(given, async (store, _rules, { http }) => {
       const now = Date.now();
       const moment = createKeys(() => now)();
-      for (const id of await find(store)) {
-        const { turns } = await store.erase(id, moment, now);
-        print(`Deleted ${id}, with ${count(turns, "turn")}.`);
-      }
+      // They may have turns running, and nothing stored yet.
+      const owners = http.tokens.map(({ owner }) => owner);
+      const wanted = { hint: hint ?? "", owner: options["owner"], owners };
+      const erased =
+        hint === undefined
+          ? await Array.fromAsync(ids, (id) => store.erase(id, moment, now))
+          : await store.eraseHint(wanted, moment, now);
+      for (const { id, type, turns } of erased)
+        print(type === "turn" ? `Deleted the turn ${id}.` : `Deleted ${id}, with ${count(turns, "turn")}.`);
       warn(store);
+      if (erased.length === 0) throw noSession();
     });
     return 0;
   },
@@ -125,9 +136,12 @@ const prune: Command = {
   summary: "Apply the configured retention now.",
   usage: "sessions prune [--config FILE]",
   options: configOption,
-  notes: ["A running gateway does so by itself, by its own configuration."],
+  notes: [
+    "A running gateway does so by itself, by its own configuration. It alone knows which turns run, so where one runs on the same file, this is refused: send it POST /operator/prune.",
+  ],
   async run(given) {
-    await withStore(given, async (store, { ttlMs, ...rules }) => {
+    await withStore(given, async (store, { ttlMs, ...rules }, config) => {
+      if (fileOf(config.store) !== undefined && isHeld(config.store)) throw new CommandError(prunesItself);
       const now = Date.now();
       tell("Deleted", await store.prune({ ...rules, idleBefore: ttlMs === undefined ? undefined : now - ttlMs }, now));
       warn(store);
@@ -154,14 +168,14 @@ function warn(store: ColdStore): void {
 /** Only an import makes a store. */
 async function withStore<Result>(
   { options }: Arguments,
-  use: (store: ColdStore, config: SessionsConfig) => Promise<Result>,
+  use: (store: ColdStore, rules: SessionsConfig, config: Config) => Promise<Result>,
   makes = false,
 ): Promise<Result> {
   const { config } = await readSettings(options);
   const file = fileOf(config.store);
   if (!makes && file !== undefined && !existsSync(file)) throw new CommandError(`There is no store ${file} yet.`);
   const store = await openCold(config.store);
-  return use(store, config.sessions).finally(() => store.close());
+  return use(store, config.sessions, config).finally(() => store.close());
 }
 
 /** The hint as it is stored, from `--user ann` or `--hint header:X-Session-Id=garden`. */
@@ -179,14 +193,19 @@ function readHint({ options: { user, hint }, positionals: [id] }: Arguments): st
 function toFinder(given: Arguments): (store: ColdStore) => Promise<readonly string[]> {
   const hint = readHint(given);
   const { positionals: ids, options } = given;
-  if (hint === undefined && ids.length === 0) throw new UsageError("An ID, --user or --hint is missing.");
+  if (hint === undefined && ids.length === 0) throw nothingNamed();
   return async (store) => {
     if (hint === undefined) return ids;
     const { entries } = await store.listSessions({ hint, owner: options["owner"], limit: maxListed });
-    if (entries.length === 0) throw new CommandError("There is no session under this hint.");
+    if (entries.length === 0) throw noSession();
     return entries.map(({ id }) => id);
   };
 }
+
+const nothingNamed = (): UsageError => new UsageError("An ID, --user or --hint is missing.");
+const noSession = (): CommandError => new CommandError("There is no session under this hint.");
+const prunesItself =
+  "A gateway runs on this store, and prunes it every hour. To have it done now, send the gateway POST /operator/prune.";
 
 /** For its owner alone; what was cut short is removed. */
 async function writeNew(file: string, source: Readable): Promise<void> {

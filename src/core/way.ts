@@ -317,9 +317,10 @@ function notKept(cause: unknown): GatewayError {
   return new GatewayError("store_unavailable", message, { retryAfterSeconds: 1, cause });
 }
 
-/** Of a turn that was broken off already: its own failure comes first. */
-function alsoNotKept(failure: GatewayError, { message }: GatewayError): GatewayError {
+/** Of a turn that was broken off already: its own failure comes first. The log has both. */
+function alsoNotKept(failure: GatewayError, error: GatewayError): GatewayError {
   const { code, param, retryAfterSeconds, wireCode } = failure;
-  const both = `${failure.message} What was heard of the answer could not be kept either: ${message}`;
-  return new GatewayError(code, both, { param: param ?? undefined, retryAfterSeconds, wireCode, cause: failure });
+  const both = `${failure.message} What was heard of the answer could not be kept either: ${error.message}`;
+  const cause = new AggregateError([failure, error], both);
+  return new GatewayError(code, both, { param: param ?? undefined, retryAfterSeconds, wireCode, cause });
 }

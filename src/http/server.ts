@@ -120,8 +120,9 @@ export function createServer(first: HttpSettings, { routes, streams, now, newKey
     const { response, record } = call;
     // The turn was interrupted, not this caller.
     const error = thrown.code === "interrupted" && isDraining ? draining() : thrown;
-    if (response.destroyed) record.failure ??= error;
-    else record.failure = error;
+    // That the caller left comes first, unless more is told of just that.
+    if (!response.destroyed || error.code === record.failure?.code) record.failure = error;
+    else record.failure ??= error;
     if (response.headersSent || response.destroyed) return void response.destroy();
     closeUnread(call);
     send(call, toErrorResult(error, toRemarkHeaders(record.heading?.remarks ?? [])));

@@ -21,8 +21,10 @@ export function createJournal(log: Log): (record: RequestRecord) => void {
     const fields = toFields(record, code, unlogged || undefined);
     log.info(fields, kind === "request" ? "request" : "turn");
     unlogged = 0;
-    if (failure === undefined || failure.status < 500) return;
+    if (failure === undefined) return;
     const { message, cause: err = failure } = failure;
+    // A caller's failure with another one behind it: what was heard of a turn that its caller left could not be kept.
+    if (failure.status < 500 && !(err instanceof AggregateError)) return;
     const { requestId, turnId } = fields;
     // Of a load that is shed the code says all.
     if (failure.status !== 503 || err !== failure) log.error({ requestId, turnId, code, err }, message);

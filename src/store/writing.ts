@@ -161,9 +161,10 @@ function startThread(opened: OpenedFile) {
     send: (request: Request): Promise<readonly Outcome[]> =>
       new Promise((resolve, reject) => {
         if (end !== undefined) return reject(end);
-        waiting.push({ resolve, reject });
+        // Throws for what cannot be cloned: then no answer comes, and nothing may wait for one.
         // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
         worker.postMessage(request);
+        waiting.push({ resolve, reject });
       }),
     async close(): Promise<void> {
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none

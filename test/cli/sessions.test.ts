@@ -110,11 +110,25 @@ test("prune applies what the file allows at once, and says how much it deleted",
     await keep(gateway, "three"),
   ];
   writeConfig(gateway.folder, toConfig({ gateway: { sessions: { max_sessions_per_owner: 1 } } }));
+  await gateway.close();
   const { code, stdout } = await sessions(context, gateway.folder, "prune");
   assert.equal(code, 0);
   assert.match(stdout, /\b2 sessions\b.*\b4 turns\b/);
-  const statuses = await Promise.all([oldest, older, newest].map(({ first }) => statusOf(gateway, first)));
+  const again = await openGateway(context, { folder: gateway.folder });
+  const statuses = await Promise.all([oldest, older, newest].map(({ first }) => statusOf(again, first)));
   assert.deepEqual(statuses, [404, 404, 200]);
+});
+
+test("prune is left to a gateway that runs on the file, because only that knows which turns run", async (context) => {
+  const gateway = await openGateway(context);
+  const older = await keep(gateway, "one");
+  const newer = await keep(gateway, "two");
+  writeConfig(gateway.folder, toConfig({ gateway: { sessions: { max_sessions_per_owner: 1 } } }));
+  const { code, stderr } = await sessions(context, gateway.folder, "prune");
+  assert.equal(code, 1);
+  assert.match(stderr, /A gateway runs on this store.*POST \/operator\/prune/);
+  const statuses = await Promise.all([older, newer].map(({ first }) => statusOf(gateway, first)));
+  assert.deepEqual(statuses, [200, 200]);
 });
 
 test("where nothing is stored only an import makes a store", async (context) => {

@@ -1,10 +1,11 @@
 /** How a gateway closes: what runs may finish, what is new is told to come back, and nobody holds it up. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { request as send } from "node:http";
 import { test } from "node:test";
-import { begin, endpoints, paths, readAll, readEvents, toRequest } from "../harness/client.ts";
+import { begin, call, endpoints, paths, readAll, readEvents, toRequest } from "../harness/client.ts";
 import { checkStream } from "../harness/grammar.ts";
-import { gate, openGateway, say, type Script } from "../harness/house.ts";
+import { gate, openGateway, operatorToken, say, type Script } from "../harness/house.ts";
 import { chat, dial, eventually, head, hello, post, statusesOf } from "./raw.ts";
 
 function holdOn() {
@@ -149,4 +150,35 @@ test("closing does not wait for a reader that stands still", async (context) => 
   socket.pause().write(post(paths.chat, toRequest({ on: "chat", say: "hi", stream: true }).body));
   await eventually(() => model.turns.length > 0);
   await close();
+});
+
+for (const [what, wish] of [
+  ["a background turn", { on: "responses", say: "hi", more: { background: true } }],
+  ["a keyed turn whose caller has left", { on: "responses", say: "hi", headers: { "idempotency-key": "k" } }],
+] as const) {
+  test(`a gateway that closes lets ${what} end`, async (context) => {
+    const { script, going } = holdOn();
+    const gateway = await openGateway(context, { script });
+    const { body, ...request } = toRequest(wish);
+    const sent = send(gateway.address + paths[wish.on], request).on("error", () => {});
+    sent.end(body);
+    await eventually(() => gateway.model.turns.length > 0);
+    sent.destroy();
+    const closing = gateway.close();
+    going.open();
+    await closing;
+    const again = await openGateway(context, { folder: gateway.folder });
+    const archive = await call(again.address, "GET", "/operator/export", undefined, { token: operatorToken });
+    assert.match(archive.raw, /"status":"completed"/);
+    assert.match(archive.raw, /one two/);
+  });
+}
+
+test("a background turn that still runs at drain_timeout_ms is interrupted", async (context) => {
+  const gateway = await openGateway(context, { script: endless, limits: { drain_timeout_ms: 30 } });
+  const { body } = await call(gateway.address, "POST", paths.responses, { model: "m", input: "hi", background: true });
+  await eventually(() => gateway.model.turns.length > 0);
+  await gateway.close();
+  const again = await openGateway(context, { folder: gateway.folder });
+  assert.equal((await call(again.address, "GET", `${paths.responses}/${body.id}`)).body.status, "failed");
 });

@@ -6,6 +6,8 @@ import { newDatabase } from "../harness/postgres.ts";
 export interface Pair {
   readonly one: Gateway;
   readonly other: Gateway;
+  /** The address of the database. */
+  readonly store: string;
   /** What the models of both say from now on. */
   play(script: Script): void;
 }
@@ -19,7 +21,7 @@ export async function openPair(scope: Scope, options: Options = {}): Promise<Pai
   const play = (script: Script): void => {
     for (const { model } of [one, other]) model.script = script;
   };
-  return { one, other, play };
+  return { one, other, store, play };
 }
 
 /** One pair for all tests of a file, opened by the first that asks for it. */

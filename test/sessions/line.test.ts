@@ -122,3 +122,21 @@ test("a caller who leaves the line never reaches the model", async () => {
   await tellWell(gateway.address, wish("last"));
   assert.equal(seenBy(gateway.model.turns.at(-1)).includes("user: gone"), false);
 });
+
+for (const on of endpoints) {
+  test(`${on}: with a bound of 0 the second request at a time is refused, and not the first`, async (context) => {
+    const gateway = await openGateway(context, { limits: { max_queued_per_thread: 0 } });
+    const { address } = gateway;
+    const wish = (words: string): Wish => ({ on, say: words, more: { user: "ann" } });
+    await tellWell(address, wish("one"));
+    await tellWell(address, wish("two"));
+    const { asked, go } = holdSlow(gateway);
+    const first = tellWell(address, wish("slow"));
+    await asked;
+    const second = await tell(address, wish("three"));
+    assert.deepEqual([second.status, second.error?.["code"]], [429, "session_busy"]);
+    go.open();
+    await first;
+    await tellWell(address, wish("three"));
+  });
+}

@@ -48,6 +48,7 @@ async function migrate({ one, run }: Tables, mayMigrate: boolean): Promise<numbe
   await run("INSERT INTO layout (version, one) VALUES (0, 1) ON CONFLICT DO NOTHING");
   const found = await one<{ readonly version: number }>("SELECT version FROM layout WHERE one = 1 FOR UPDATE");
   const before = found?.version ?? 0;
+  if (before === layout) return undefined;
   if (before > layout) throw newer(before);
   if (before > 0 && !mayMigrate) throw older(before);
   for (const statement of statementsSince(before, dialect, own)) await run(statement).catch(refuse);

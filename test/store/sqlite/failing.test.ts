@@ -7,10 +7,11 @@ import { once } from "node:events";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
-import { call, endpoints, type Heard, tell, tellWell } from "../../harness/client.ts";
-import { makeFolder, openGateway } from "../../harness/house.ts";
+import { begin, call, endpoints, hear, type Heard, tell, tellWell } from "../../harness/client.ts";
+import { type Gateway, makeFolder, openGateway, say } from "../../harness/house.ts";
 import { need } from "../../harness/needs.ts";
 import { bareEnvironment, executable, findAddress, runProgram, toConfig, writeConfig } from "../../harness/program.ts";
+import { hold } from "../../outlive/outlive.ts";
 import { databaseIn, until } from "../aid.ts";
 
 const python = need("python3");
@@ -205,3 +206,57 @@ test("a store that the gateway may not write is refused by its name, and it does
   assert.ok(stderr.includes(file), stderr);
   assert.ok(readFileSync(file).equals(before));
 });
+
+/** Makes every write of a turn fail until the returned function is called. */
+function breakTurns(folder: string): () => void {
+  const rename = (from: string, to: string): void => {
+    const database = new DatabaseSync(databaseIn(folder), { timeout: 10_000 });
+    database.exec(`ALTER TABLE ${from} RENAME TO ${to}`);
+    database.close();
+  };
+  rename("turn", "away");
+  return () => rename("away", "turn");
+}
+
+test("a session goes on after a background turn that waited for it could not be stored", async (context) => {
+  const gateway = await openGateway(context);
+  const { address, model } = gateway;
+  const held = hold();
+  model.script = held.script;
+  const first = tellWell(address, { on: "responses", say: "first", more });
+  await held.begun;
+  const mend = breakTurns(gateway.folder);
+  const refused = await tell(address, { on: "responses", say: "lost", more: { ...more, background: true } });
+  assert.equal(refused.status, 503, refused.raw);
+  mend();
+  held.go();
+  await first;
+  const signal = AbortSignal.timeout(20_000);
+  assert.equal((await tell(address, { on: "responses", say: "next", more }, signal)).status, 200);
+});
+
+test("that what was heard of a failed turn could not be stored is told, and is in the log", async (context) => {
+  const gateway = await openGateway(context);
+  gateway.model.script = async function* () {
+    yield say("half");
+    breakTurns(gateway.folder);
+    throw new Error("The model broke.");
+  };
+  const { error } = await tell(gateway.address, { on: "responses", say: "hi", stream: true, more });
+  assert.match(String(error?.["message"]), /What was heard of the answer could not be kept either/);
+  await until(() => hasUnkept(gateway));
+});
+
+test("that what was heard of a turn whose caller left could not be stored is in the log", async (context) => {
+  const gateway = await openGateway(context);
+  const held = hold();
+  gateway.model.script = held.script;
+  const response = await begin(gateway.address, { on: "responses", say: "hi", stream: true, more });
+  await hear(response, "one");
+  breakTurns(gateway.folder);
+  response.destroy();
+  await until(() => hasUnkept(gateway));
+});
+
+const hasUnkept = ({ logged }: Gateway): boolean =>
+  logged.some(({ level, message }) => level === "error" && message.includes("could not be kept either"));
