@@ -267,3 +267,23 @@ async function use(gateway: Gateway, id: string, what: string): Promise<void> {
   ];
   for (const { status, raw } of answers) assert.ok(status < 500, `${what}: ${status} ${raw}`);
 }
+
+test("a text that was sealed for something else is refused as reasoning and as a compaction", async (context) => {
+  const gateway = await openGateway(context);
+  const items = [{ ...message, content: 5 }, { ...reasoning, text: 5 }, { ...reasoning, summary: [5] }, 5, toolCall];
+  for (const sealed of items) {
+    await tellWell(gateway.address, { on: "responses", say: "hi", more: { user: JSON.stringify(sealed) } });
+    const turns = (await exportArchive(gateway)).split("\n").filter((line) => line.includes('"turn"'));
+    const seals = turns.map((line) => JSON.parse(JSON.parse(line).echo)[0].user);
+    for (const encrypted_content of seals) {
+      for (const type of ["reasoning", "compaction"]) {
+        const input = [
+          { type, summary: [], encrypted_content },
+          { role: "user", content: "hi" },
+        ];
+        const { status, body } = await call(gateway.address, "POST", "/v1/responses", { model: "any", input });
+        assert.deepEqual([status, body.error?.code], [400, "invalid_encrypted_content"], JSON.stringify(sealed));
+      }
+    }
+  }
+});
