@@ -25,7 +25,7 @@ export interface Ask {
   readonly compacts?: boolean | undefined;
   /** What to do with what does not fit the window; absent: depends on the turn's place. */
   readonly truncation?: "auto" | "disabled" | undefined;
-  /** What the wire wants to tell again later of this request, as JSON; absent: it tells nothing later. */
+  /** What the wire wants to tell again later of this request: a list of two objects, as JSON; absent: nothing. */
   readonly echo?: string | undefined;
 }
 

@@ -1,44 +1,69 @@
 /** The lines of an archive, each checked down to its fields before anything of it is stored. */
 import { closeSync, openSync, readSync } from "node:fs";
 import { GatewayError } from "../core/errors.ts";
-import type { Item } from "../core/item.ts";
 import type { Metadata } from "../core/store.ts";
-import type { Answer } from "../core/turn.ts";
+import { isItem, isTold } from "./archive-items.ts";
+import {
+  type Checked,
+  checks,
+  type Fault,
+  isAsDeepAs,
+  isFlag,
+  isObject,
+  isText,
+  listOf,
+  matches,
+  missing,
+  optional,
+  shaped,
+} from "./checks.ts";
 import type { Kind } from "./rows.ts";
 
 /** The engine before this one wrote version 1. */
 export const archiveVersion = 2;
 
-type Check<Value> = (value: unknown) => value is Value;
+/** A request has at most 64 levels, and its items at most twice as many. Far more would overflow the stack. */
+const maxLevels = 500;
+/** Each key is tried for each hint. */
+const maxKeys = 1_000;
+/** As over HTTP. */
+const maxMetadata = { pairs: 16, name: 64, value: 512 };
 
-const checks = <Value>(isRight: (value: unknown) => boolean): Check<Value> => isRight as Check<Value>;
-const matches = <Text extends string>(pattern: RegExp) =>
-  checks<Text>((value) => typeof value === "string" && pattern.test(value));
-const optional = <Value>(check: Check<Value>) =>
-  checks<Value | undefined>((value) => value === undefined || check(value));
-const listOf = <Value>(check: Check<Value>) =>
-  checks<readonly Value[]>((value) => Array.isArray(value) && value.every(check));
-const isObject = checks<object>((value) => typeof value === "object" && value !== null && !Array.isArray(value));
-const isText = matches(/^/);
-const isFlag = checks<boolean>((value) => typeof value === "boolean");
-const isKey = matches(/^[0-9a-f]{25}$/);
-const isSecrets = listOf(matches(/^[0-9a-f]{64}$/));
-const isDate = checks<string>((value) => isText(value) && !Number.isNaN(Date.parse(value)));
-const isMetadata = checks<Metadata>((value) => isObject(value) && Object.values(value).every(isText));
-/** Where one was deleted a null stands. */
-const isItem = checks<Item | null>((value) => value === null || (isObject(value) && "type" in value));
+const isKey = matches<string>(/^[0-9a-f]{25}$/);
+const isMark = matches<string>(/^[\w-]{1,64}$/);
+const isSecrets = checks<readonly string[]>(
+  (value) => listOf(matches(/^[0-9a-f]{64}$/))(value) === undefined && (value as readonly string[]).length <= maxKeys,
+);
+/** Exactly as an export writes it: any other date might be another one when it is written again. */
+const isDate = checks<string>((value) => {
+  if (typeof value !== "string" || !/^\d{4}-/.test(value)) return false;
+  const at = Date.parse(value);
+  return !Number.isNaN(at) && new Date(at).toISOString() === value;
+});
+const isMetadata = checks<Metadata>((value) => {
+  if (!isObject(value)) return false;
+  const pairs = Object.entries(value);
+  const fits = ([name, text]: readonly [string, unknown]) =>
+    name.length <= maxMetadata.name && typeof text === "string" && text.length <= maxMetadata.value;
+  return pairs.length <= maxMetadata.pairs && pairs.every(fits);
+});
+/** A list of two objects, as JSON. What they mean, only the wire knows that wrote them. */
+const isEcho = checks<string>((value) => {
+  const echo = typeof value === "string" ? parse(value) : undefined;
+  return Array.isArray(echo) && echo.length === 2 && echo.every(isObject) && isAsDeepAs(maxLevels, echo);
+});
 
 const forms = {
   /** Without the keys no hint is recognised again, and nothing opens that clients carry sealed. The store's own come first. */
   portico: {
-    version: checks<number>((version) => typeof version === "number"),
+    version: checks<number>((version) => version === archiveVersion),
     hintKeys: isSecrets,
     sealKeys: isSecrets,
   },
   /** Its turns follow it, each after the one that it follows. */
   session: {
-    id: matches(/^conv_[0-9a-f]{48}$/),
-    owner: matches(/./s),
+    id: matches<string>(/^conv_[0-9a-f]{48}$/),
+    owner: matches<string>(/./s),
     kind: matches<Kind>(/^(hidden|hinted|named)$/),
     shows: isFlag,
     tip: optional(isKey),
@@ -50,29 +75,30 @@ const forms = {
     id: isKey,
     parent: optional(isKey),
     remembers: isFlag,
-    question: optional(isText),
-    digest: optional(isText),
+    question: optional(isMark),
+    digest: optional(isMark),
     createdAt: isDate,
     model: isText,
     input: listOf(isItem),
     answer: listOf(isItem),
     /** What was deleted, and holds the tree together, has nothing to tell. */
-    told: optional(checks<Omit<Answer, "items">>(isObject)),
-    echo: optional(isText),
-    instructions: optional(isText),
+    told: optional(isTold),
+    echo: optional(isEcho),
+    /** Of a root; and the keyed number of its user, where something else named its session. */
+    instructions: optional(isMark),
     tools: optional(isFlag),
-    person: optional(matches(/^[0-9a-f]{13}$/)),
+    person: optional(matches<string>(/^[0-9a-f]{13}$/)),
   },
   end: {},
 };
 
 type Forms = typeof forms;
-type Fields<Form> = { readonly [Name in keyof Form]: Form[Name] extends Check<infer Value> ? Value : never };
+type Fields<Form> = { readonly [Name in keyof Form]: Checked<Form[Name]> };
 export type LineOf<Type extends keyof Forms> = { readonly type: Type } & Fields<Forms[Type]>;
 export type Line = { [Type in keyof Forms]: LineOf<Type> }[keyof Forms];
 
-/** Throws with the number of the line that is wrong, and its field. */
-export function* readArchive(path: string): Generator<Line> {
+/** Each line with its number. Throws with the number of the line that is wrong, and its field. */
+export function* readArchive(path: string): Generator<readonly [number: number, line: Line]> {
   let number = 0;
   let last: Line["type"] | undefined;
   for (const text of readLines(path)) {
@@ -83,41 +109,59 @@ export function* readArchive(path: string): Generator<Line> {
     if ((last === undefined) !== (line.type === "portico"))
       throw wrongLine(number, 'is out of place: the first line, and only that, has the type "portico"');
     last = line.type;
-    yield line;
+    yield [number, line];
   }
   if (last === undefined) throw refuse("The archive is empty.");
   if (last !== "end") throw refuse("The archive was cut off: its last line, which marks its end, is missing.");
 }
 
 function readLine(number: number, text: string): Line {
-  const line = parse(number, text);
-  if (!isObject(line) || !("type" in line) || typeof line.type !== "string")
-    throw wrongLine(number, "is not an object with a 'type'");
-  if (!isType(line.type)) throw wrongLine(number, `has the unknown type ${JSON.stringify(line.type)}`);
-  const fields = line as Readonly<Record<string, unknown>>;
-  const { version } = fields;
-  if (line.type === "portico" && version !== archiveVersion)
-    throw wrongLine(number, `has version ${String(version)}, but this release reads version ${archiveVersion}`);
-  for (const [name, isRight] of Object.entries<Check<unknown>>(forms[line.type]))
-    if (!isRight(fields[name])) throw wrongLine(number, `has an invalid field: '${name}'`);
-  return line as Line;
+  const line = parse(text);
+  if (line === undefined) throw wrongLine(number, "is not JSON; it may have been cut off, or is compressed");
+  if (!isObject(line) || typeof line["type"] !== "string") throw wrongLine(number, "is not an object with a 'type'");
+  if (!isAsDeepAs(maxLevels, line)) throw wrongLine(number, `is nested deeper than ${maxLevels} levels`);
+  const { type, version } = line;
+  if (!isType(type)) throw wrongLine(number, `has the unknown type ${JSON.stringify(type)}`);
+  if (type === "portico" && version !== archiveVersion)
+    throw wrongLine(number, `has version ${JSON.stringify(version)}, but this release reads version ${archiveVersion}`);
+  const fault = lineChecks[type](line) ?? (type === "turn" ? findGap(line as unknown as LineOf<"turn">) : undefined);
+  if (fault !== undefined) throw wrongField(number, fault);
+  return line as unknown as Line;
+}
+
+const lineChecks = Object.fromEntries(
+  Object.entries<object>(forms).map(([type, form]) => [type, shaped({ ...form, type: isText })]),
+) as Record<Line["type"], (line: unknown) => Fault | undefined>;
+
+/** A turn that tells nothing has nothing; any other is found by both marks or by none. */
+function findGap({ told, input, answer, question, digest, echo }: LineOf<"turn">): Fault | undefined {
+  const isEmpty = input.length === 0 && answer.length === 0 && digest === undefined && echo === undefined;
+  if (told === undefined && !isEmpty) return { ...missing, path: ".told" };
+  if (question === undefined && digest !== undefined) return { ...missing, path: ".question" };
+  return digest === undefined && question !== undefined ? { ...missing, path: ".digest" } : undefined;
 }
 
 const isType = (type: string): type is Line["type"] => Object.hasOwn(forms, type);
 
-function parse(number: number, text: string): unknown {
+function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw wrongLine(number, "is not JSON; it may have been cut off, or is compressed");
+    return undefined;
   }
 }
 
-function wrongLine(number: number, what: string): GatewayError {
+const kinds = { invalid: "has an invalid field:", missing: "lacks the field", unknown: "has an unknown field:" };
+
+export function wrongField(number: number, { path, kind }: Fault, why = ""): GatewayError {
+  return wrongLine(number, `${kinds[kind]} '${path.slice(1)}'${why}`);
+}
+
+export function wrongLine(number: number, what: string): GatewayError {
   return refuse(`Line ${number} of the archive ${what}.`);
 }
 
-export function refuse(what: string): GatewayError {
+function refuse(what: string): GatewayError {
   return new GatewayError("invalid_value", `${what} Nothing was imported.`);
 }
 

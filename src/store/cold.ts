@@ -122,7 +122,7 @@ export const cold = {
   addSecret: "INSERT INTO secret (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING",
   sessionById: "SELECT n, name, owner FROM session WHERE id = ?",
   setUse: "UPDATE session SET shows = ?, used = ? WHERE n = ?",
-  turnById: "SELECT t.n, t.depth, s.name FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ? AND t.key = ?",
+  turnById: "SELECT t.n, t.key, t.depth, s.name FROM turn t JOIN session s ON s.n = t.session WHERE t.n = ?",
   giveTip: `UPDATE session SET tip = ? WHERE id = ? AND tip IS NULL
     AND EXISTS (SELECT 1 FROM turn t WHERE t.n = ? AND t.key = ? AND t.session = session.n)`,
 } as const;

@@ -1,6 +1,8 @@
 /** Takes in an archive, in one transaction: all of it or, if a line is wrong, nothing. What is there stays as it is. */
+import type { GatewayError } from "../core/errors.ts";
 import type { Commit, Imported } from "../core/store.ts";
-import { type LineOf, readArchive, refuse } from "./archive.ts";
+import { type LineOf, readArchive, wrongField, wrongLine } from "./archive.ts";
+import { invalid } from "./checks.ts";
 import { cold, type Tables, toNumber } from "./cold.ts";
 import { createNotes } from "./deletions.ts";
 import { type NewSession, toRow, type TurnRow } from "./rows.ts";
@@ -14,7 +16,7 @@ interface Hands {
 
 export function createImport({ one, run, all }: Tables, { addSession, addTurn }: Hands) {
   const notes = createNotes({ one, run });
-  const findTurn = (key: string) => one<KnownTurn>(cold.turnById, toNumber(key), key);
+  const findTurn = (key: string) => one<KnownTurn>(cold.turnById, toNumber(key));
 
   /** They are tried after the store's own. */
   async function takeKeys({ hintKeys, sealKeys }: LineOf<"portico">): Promise<void> {
@@ -26,12 +28,13 @@ export function createImport({ one, run, all }: Tables, { addSession, addTurn }:
   }
 
   /** False: it is there already. */
-  async function takeSession(line: LineOf<"session">): Promise<boolean> {
+  async function takeSession(at: number, line: LineOf<"session">): Promise<boolean> {
     const { id, owner, kind, metadata, shows, createdAt, usedAt } = line;
     const name = toName(id);
     const known = await one<KnownSession>(cold.sessionById, toNumber(name));
     if (known?.name === name && known.owner === owner) return false;
-    if (known !== undefined) throw refuse(`The session ${id} belongs to another owner here.`);
+    if (known?.name === name) throw wrong(at, "owner", `the session ${id} belongs to another owner here`);
+    if (known !== undefined) throw wrong(at, "id", `the session conv_${known.name} has the same first digits`);
     await run(cold.unmarkErased, toNumber(name));
     const n = await addSession([toNumber(name), name, owner, kind, Date.parse(createdAt)], JSON.stringify(metadata));
     await run(cold.setUse, shows ? 1 : 0, Date.parse(usedAt), n);
@@ -39,40 +42,56 @@ export function createImport({ one, run, all }: Tables, { addSession, addTurn }:
   }
 
   /** False: it is there already. */
-  async function takeTurn(line: LineOf<"turn">, session: LineOf<"session"> | undefined): Promise<boolean> {
+  async function takeTurn(at: number, line: LineOf<"turn">, session: LineOf<"session"> | undefined): Promise<boolean> {
     const { id, parent } = line;
-    if (session === undefined) throw refuse(`The turn ${id} has no session before it.`);
-    if ((await findTurn(id)) !== undefined) return false;
+    if (session === undefined) throw wrongLine(at, "is a turn without a session before it");
+    const name = toName(session.id);
+    const known = await findTurn(id);
+    if (known !== undefined && known.key !== id)
+      throw wrong(at, "id", `the turn ${known.key} has the same first digits`);
+    if (known !== undefined && known.name !== name) throw wrong(at, "id", "another session has this turn");
+    if (known !== undefined) return false;
     const above = parent === undefined ? undefined : await findTurn(parent);
-    if (parent !== undefined && above?.name !== toName(session.id))
-      throw refuse(`The turn ${id} follows the turn ${parent}, which does not stand before it in its session.`);
+    if (parent !== undefined && (above?.key !== parent || above.name !== name))
+      throw wrong(at, "parent", `the turn ${parent} does not stand before this one in its session`);
     await addTurn(toTurnRow(line, session, above));
     return true;
+  }
+
+  /** It stays without one if the turn was deleted while the archive was written. */
+  async function giveTip(at: number, name: string, tip: string): Promise<void> {
+    const known = await findTurn(tip);
+    if (known?.key === tip && known.name !== name) throw wrong(at, "tip", `the turn ${tip} is another session's`);
+    await run(cold.giveTip, toNumber(tip), toNumber(name), toNumber(tip), tip);
   }
 
   return {
     async importLines({ path }: { readonly path: string }): Promise<Imported> {
       let [sessions, turns, oldest] = [0, 0, Number.MAX_SAFE_INTEGER];
       let session: LineOf<"session"> | undefined;
-      const tips: (readonly [session: string, tip: string])[] = [];
-      for (const line of readArchive(path)) {
+      const tips: (readonly [at: number, session: string, tip: string])[] = [];
+      for (const [at, line] of readArchive(path)) {
         if (line.type === "portico") await takeKeys(line);
         else if (line.type === "session") {
           session = line;
-          if ((await takeSession(line)) && line.kind !== "hidden") sessions += 1;
-          if (line.tip !== undefined) tips.push([line.id, line.tip]);
-        } else if (line.type === "turn" && (await takeTurn(line, session))) {
+          if ((await takeSession(at, line)) && line.kind !== "hidden") sessions += 1;
+          if (line.tip !== undefined) tips.push([at, line.id, line.tip]);
+        } else if (line.type === "turn" && (await takeTurn(at, line, session))) {
           turns += 1;
           oldest = Math.min(oldest, toNumber(line.id));
         }
       }
-      for (const [id, tip] of tips) await run(cold.giveTip, toNumber(tip), toNumber(toName(id)), toNumber(tip), tip);
+      for (const [at, id, tip] of tips) await giveTip(at, toName(id), tip);
       // The retention looks at them as at any others.
       for (const name of ["aged", "shortened"])
         if ((await notes.read(name)) >= oldest) await notes.write(name, oldest - 1);
       return { sessions, turns };
     },
   };
+}
+
+function wrong(at: number, field: string, why: string): GatewayError {
+  return wrongField(at, { ...invalid, path: `.${field}` }, `, because ${why}`);
 }
 
 /** As if it was said here: every field was checked. */
@@ -108,6 +127,7 @@ interface KnownSession {
 
 interface KnownTurn {
   readonly n: number;
+  readonly key: string;
   readonly depth: number;
   /** Its session's. */
   readonly name: string;

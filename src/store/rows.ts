@@ -240,9 +240,7 @@ export function lengthen(item: Item, read: (digest: string) => string | undefine
 export function toTurn(row: ReadTurn, read: ReadText): StoredTurn {
   const { key, name, kind, model, created: createdAt } = row;
   // Of what was deleted nothing is left to tell.
-  const { error, ...told } = JSON.parse(row.told || "{}") as Omit<Answer, "items" | "error"> & {
-    readonly error?: Failure;
-  };
+  const { error, ...told } = JSON.parse(row.told || "{}") as Told;
   const { background = null, placed = null, items = null, log = null } = row;
   const record = toRecording({ background, placed, items, log });
   return {
@@ -264,7 +262,10 @@ export function toEcho({ session, echo }: Pick<ReadTurn, "session" | "echo">, re
   return echo.startsWith(mark) ? read(session, echo.slice(1)) : echo;
 }
 
-interface Failure {
+/** The end of a turn as its row has it. */
+export type Told = Omit<Answer, "items" | "error"> & { readonly error?: Failure | undefined };
+
+export interface Failure {
   readonly code: string;
   readonly message: string;
   readonly param: string | null;

@@ -1,6 +1,6 @@
 /** Seals what a caller carries from turn to turn but cannot read: an answer's reasoning, or a compaction. */
 import type { Compaction, Reasoning } from "../../core/item.ts";
-import { type Fields, invalid, pathOf, readString } from "../fields.ts";
+import { type Fields, invalid, isObject, parseObject, pathOf, readString, type Said } from "../fields.ts";
 import type { Seal } from "../wire.ts";
 
 /** All of it, with what the model's server sealed or signed. Clients drop reasoning without a sealed form, so there always is one. */
@@ -13,11 +13,20 @@ export function openItem(item: Fields, seal: Seal): Reasoning | Compaction | und
   const sealed = readString(item, "encrypted_content");
   if (sealed === undefined || !seal.isOurs(sealed)) return undefined;
   const opened = seal.open(sealed);
-  // Nobody else can have sealed it.
-  if (opened !== undefined) return JSON.parse(opened) as Reasoning | Compaction;
+  const found = opened === undefined ? undefined : parseObject(opened);
+  if (found !== undefined && isSealable(found)) return found as unknown as Reasoning | Compaction;
   const path = pathOf(item, "encrypted_content");
   const why = "It was sealed for another token's name or by another gateway, or it was changed.";
   invalid(path, `Invalid '${path}': it cannot be opened. ${why} Leave this item out.`, "invalid_encrypted_content");
+}
+
+/** Other texts are sealed too, such as a caller's `user`, and the maker of an imported archive knows its keys. */
+function isSealable({ type, summary, text, encrypted, extra }: Said): boolean {
+  if (encrypted !== undefined && typeof encrypted !== "string") return false;
+  if (type === "compaction") return typeof summary === "string";
+  const isWhole = extra === undefined || (isObject(extra) && isObject(extra["fields"]));
+  const isRead = Array.isArray(summary) && summary.every((section) => typeof section === "string");
+  return type === "reasoning" && isRead && typeof text === "string" && isWhole;
 }
 
 /** For what a server sends: it is never sealed here. */

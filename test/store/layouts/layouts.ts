@@ -27,8 +27,15 @@ export async function checkMigrated(gateway: Gateway, archive: string): Promise<
   assert.deepEqual(
     seenBy(model.turns.at(-1)).filter((line) => !line.startsWith("system")),
     [
-      ...["user: Hello 0", "assistant: Hello 0", "user: And then 0?", "assistant: And then 0?"],
-      ...["user: Third 0", "assistant: Third 0", "user: keyed 0", "assistant: keyed 0", "user: And now?"],
+      "user: Hello 0",
+      "assistant: Hello 0",
+      "user: And then 0?",
+      "assistant: And then 0?",
+      "user: Third 0",
+      "assistant: Third 0",
+      "user: keyed 0",
+      "assistant: keyed 0",
+      "user: And now?",
     ],
   );
   const asked = model.turns.length;
