@@ -103,6 +103,7 @@ export const cold = {
 
   // What an operator sees.
   owners: "SELECT DISTINCT owner FROM session WHERE kind <> 'hidden'",
+  allOwners: "SELECT DISTINCT owner FROM session",
   session: `SELECT ${record} FROM session s WHERE s.id = ? AND s.name = ?`,
   /** Also by its first turn, once that is gone. */
   hiddenAround: `SELECT ${record} FROM session s WHERE s.kind = 'hidden'

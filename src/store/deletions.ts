@@ -84,13 +84,15 @@ export function createDeletions({ one, all, run }: Tables) {
     await leave(row);
   }
 
-  /** For a day: no turn runs that long. */
-  async function markErased({ name, moment, at }: Erasure): Promise<void> {
+  /** A turn that has begun before this moment does not bring the session back, or the person. For a day: no turn runs that long. */
+  async function markErased({ name, moment, at }: Omit<Erasure, "owner">): Promise<void> {
     await run(cold.forgetErased, at - dayMs);
     await run(cold.markErased, toNumber(name), toNumber(moment), at);
   }
 
   const writes = {
+    markErased,
+
     async forget({ owner, key }: { readonly owner: string; readonly key: string }): Promise<boolean> {
       const found = await one<{ readonly n: number }>(cold.response, toNumber(key), key, owner);
       const row = found && (await read(found.n));

@@ -116,7 +116,7 @@ function toTurnRow(line: LineOf<"turn">, session: LineOf<"session">, above: Know
 }
 
 /** An archive has neither idempotency keys nor the names of users. */
-const nameless = { nameKey: (_owner: string, key: string) => key, numberOf: () => 0 };
+const nameless = { nameKey: (_owner: string, key: string) => key, personOf: () => 0 };
 
 const toName = (id: string): string => id.slice("conv_".length);
 

@@ -62,14 +62,17 @@ export function createOperator(access: Access): Omit<Operator, "check"> {
       return finish({ id, type: isHidden ? "thread" : "session", turns });
     },
     async eraseHint({ hint, owner, owners = [] }, moment, now) {
-      const whose = owner === undefined ? new Set([...(await read("owners", undefined)), ...owners]) : [owner];
-      const ids = await Promise.all([...whose].map((each) => secrets.sessionsOf(each, hint)));
+      const whose = owner === undefined ? [...new Set([...(await read("allOwners", undefined)), ...owners])] : [owner];
+      const ids = await Promise.all(whose.map((each) => secrets.sessionsOf(each, hint)));
+      const persons = await Promise.all(whose.map((each) => secrets.personsOf(each, hint)));
       const erased: Erased[] = [];
       for (const id of ids.flat()) {
-        const isThere = await write("dropSession", { name: toName(id), moment, at: now });
-        if (isThere) erased.push({ id, type: "session", turns: await removeDoomed(access) });
-        await write("awaitCommits", undefined);
-        const person = toNumber(toName(id));
+        if (!(await write("dropSession", { name: toName(id), moment, at: now }))) continue;
+        erased.push({ id, type: "session", turns: await removeDoomed(access) });
+      }
+      for (const name of persons.flat()) await write("markErased", { name, moment, at: now });
+      await write("awaitCommits", undefined);
+      for (const person of persons.flat().map(toNumber)) {
         for (let keys: readonly string[] | undefined; keys?.length !== 0;) {
           keys = await write("takeOutPerson", { person });
           erased.push(...keys.map((key): Erased => ({ id: `resp_${key}`, type: "turn", turns: 1 })));

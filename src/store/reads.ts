@@ -73,6 +73,10 @@ export function createReads({ one, all }: Tables) {
     owners: async (): Promise<readonly string[]> =>
       (await all<{ readonly owner: string }>(cold.owners)).map(({ owner }) => owner),
 
+    /** Also those who have nothing but turns outside of sessions. */
+    allOwners: async (): Promise<readonly string[]> =>
+      (await all<{ readonly owner: string }>(cold.allOwners)).map(({ owner }) => owner),
+
     /** Undefined: `after` is unknown. */
     async sessions({ owner = null, after, limit }: SummaryPage): Promise<readonly SessionSummary[] | undefined> {
       const from = after === undefined ? beforeAll : await one<SessionRow>(cold.session, toNumber(after), after);

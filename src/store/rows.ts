@@ -36,7 +36,7 @@ export type Kind = "hidden" | "hinted" | "named";
 export const noTip = -1;
 
 /** What stands for the names that callers give. */
-type Naming = Pick<Secrets, "nameKey" | "numberOf">;
+type Naming = Pick<Secrets, "nameKey" | "personOf">;
 
 export function toRow(commit: Commit, naming: Naming): TurnRow {
   const { owner, key, parent, answer, marks, isLoose, session, createdAt, record, program, userHint } = commit;
@@ -44,10 +44,8 @@ export function toRow(commit: Commit, naming: Naming): TurnRow {
   const name = session === undefined ? key.padEnd(48, "0") : session.slice("conv_".length);
   const { items, error, ...told } = answer;
   const calls = isLoose ? [] : callsIn(items);
-  const id = toNumber(name);
-  const person = userHint === undefined ? null : naming.numberOf(owner, userHint);
   return {
-    session: [id, name, owner, session === undefined ? "hidden" : "hinted", createdAt],
+    session: [toNumber(name), name, owner, session === undefined ? "hidden" : "hinted", createdAt],
     values: [
       toNumber(key),
       key,
@@ -64,8 +62,7 @@ export function toRow(commit: Commit, naming: Naming): TurnRow {
       commit.echo === undefined ? null : shortText(commit.echo, texts),
       program?.instructions ?? null,
       program === undefined ? null : Number(program.offersTools),
-      // In a session of the user's own every turn is found by the session.
-      person === id ? null : person,
+      userHint === undefined ? null : naming.personOf(owner, userHint),
     ],
     tip: commit.leads && !isLoose ? (commit.tip ?? null) : noTip,
     learns: commit.learns,

@@ -9,8 +9,10 @@ export interface Secrets {
   sessionsOf(owner: string, hint: string): Promise<readonly string[]>;
   /** What stands for an owner's idempotency key. */
   nameKey(owner: string, key: string): string;
-  /** The number of the session under a hint. */
-  numberOf(owner: string, hint: string): number;
+  /** The number that stands for the person whom this hint names, in turns of any session. */
+  personOf(owner: string, hint: string): number;
+  /** Every name whose number may stand for that person. */
+  personsOf(owner: string, hint: string): Promise<readonly string[]>;
   /** The first one seals; the others only open. The same list until there are others. */
   sealKeys(): readonly Buffer[];
   /** Looks for those of an archive that was imported. */
@@ -69,7 +71,11 @@ export function createSecrets(
       return allOf(owner, hint);
     },
     nameKey: (owner, key) => ownOf(owner, `key ${key}`),
-    numberOf: (owner, hint) => toNumber(ownOf(owner, hint).slice("conv_".length)),
+    personOf: (owner, hint) => toNumber(toName(ownOf(owner, `person ${hint}`))),
+    async personsOf(owner, hint) {
+      await renew();
+      return allOf(owner, `person ${hint}`).map(toName);
+    },
     sealKeys() {
       // Whoever opens a seal cannot wait; those of an archive are known a moment later.
       void renewIfOld()?.catch(() => {});
@@ -84,6 +90,8 @@ export async function readSecrets({ all }: Pick<Tables, "all">): Promise<SecretL
     (await all<{ readonly value: string }>(cold.secrets, kind, `${kind};`)).map(({ value }) => value);
   return { hints: await read("hints"), seals: await read("seals") };
 }
+
+const toName = (id: string): string => id.slice("conv_".length);
 
 const toKeys = ({ seals }: SecretLists): readonly Buffer[] => seals.map((key) => Buffer.from(key, "hex"));
 

@@ -96,8 +96,8 @@ function toColumnList(columns: Readonly<Record<string, "number" | "text">>): Col
 
 /**
  * Layout 2. Of a root: a hash of its instructions and whether it offered tools, by which two programs in one session are
- * told apart. The person is the number of the session that the request's `user` would have named, if something else
- * named it: so that deleting a person finds the turn. Turns of layout 1 have none of them.
+ * told apart. The person is a keyed hash of the request's `user` where something else named the session, so that
+ * deleting the person finds the turn. Turns of layout 1 have none of them.
  */
 function writeProgramsAndPersons({ number, text }: Dialect): string {
   return `

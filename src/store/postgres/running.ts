@@ -13,7 +13,7 @@ const stepMs = 100;
 export interface RunningParts {
   readonly database: Database;
   readonly process: Process;
-  readonly secrets: Pick<Secrets, "nameKey" | "numberOf">;
+  readonly secrets: Pick<Secrets, "nameKey" | "personOf">;
   stored(owner: string, key: string): Promise<StoredTurn | undefined>;
 }
 
@@ -160,7 +160,7 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
     async announce({ key, owner, userHint, isReserved }, placed) {
       const turn = toNumber(key);
       const session = toNumber(placed.heading.session?.slice("conv_".length) ?? key);
-      const person = userHint === undefined ? null : secrets.numberOf(owner, userHint);
+      const person = userHint === undefined ? null : secrets.personOf(owner, userHint);
       const given = [session, person, JSON.stringify(placed)];
       if (!isReserved) await tables.run(addRunningStatement, ...given, turn, key, owner, process.slot());
       else if ((await tables.run(placeStatement, ...given, turn)) === 0) throw takenOver();
