@@ -74,7 +74,10 @@ export async function startPortico(
     };
     const bare = await openStore(config.store, stop, mayMigrate);
     if (bare.migratedFrom !== undefined)
-      log.info({ from: bare.migratedFrom }, "The session store was migrated from an older layout to this release's.");
+      log.info(
+        { from: bare.migratedFrom },
+        `The session store was migrated from layout ${bare.migratedFrom} to the layout of this release.`,
+      );
     const store = observer.watchStore(bare);
     const { others } = bare;
     if (clock === undefined && others !== undefined) ({ now } = others);

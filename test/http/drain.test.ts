@@ -165,6 +165,14 @@ for (const [what, wish] of [
     await eventually(() => gateway.model.turns.length > 0);
     sent.destroy();
     const closing = gateway.close();
+    // By then a turn that does not count as running has been interrupted.
+    for (let refused = 0; refused < 50;) {
+      const isOpen = await fetch(`${gateway.address}/healthz`).then(
+        () => true,
+        () => false,
+      );
+      if (!isOpen) refused += 1;
+    }
     going.open();
     await closing;
     const again = await openGateway(context, { folder: gateway.folder });

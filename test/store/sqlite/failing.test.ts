@@ -207,15 +207,15 @@ test("a store that the gateway may not write is refused by its name, and it does
   assert.ok(readFileSync(file).equals(before));
 });
 
-/** Makes every write of a turn fail until the returned function is called. */
-function breakTurns(folder: string): () => void {
+/** Makes every write to a table fail until the returned function is called. */
+function breakTable(folder: string, table: "turn" | "record"): () => void {
   const rename = (from: string, to: string): void => {
     const database = new DatabaseSync(databaseIn(folder), { timeout: 10_000 });
     database.exec(`ALTER TABLE ${from} RENAME TO ${to}`);
     database.close();
   };
-  rename("turn", "away");
-  return () => rename("away", "turn");
+  rename(table, "away");
+  return () => rename("away", table);
 }
 
 test("a session goes on after a background turn that waited for it could not be stored", async (context) => {
@@ -225,7 +225,7 @@ test("a session goes on after a background turn that waited for it could not be 
   model.script = held.script;
   const first = tellWell(address, { on: "responses", say: "first", more });
   await held.begun;
-  const mend = breakTurns(gateway.folder);
+  const mend = breakTable(gateway.folder, "record");
   const refused = await tell(address, { on: "responses", say: "lost", more: { ...more, background: true } });
   assert.equal(refused.status, 503, refused.raw);
   mend();
@@ -239,7 +239,7 @@ test("that what was heard of a failed turn could not be stored is told, and is i
   const gateway = await openGateway(context);
   gateway.model.script = async function* () {
     yield say("half");
-    breakTurns(gateway.folder);
+    breakTable(gateway.folder, "turn");
     throw new Error("The model broke.");
   };
   const { error } = await tell(gateway.address, { on: "responses", say: "hi", stream: true, more });
@@ -253,7 +253,7 @@ test("that what was heard of a turn whose caller left could not be stored is in 
   gateway.model.script = held.script;
   const response = await begin(gateway.address, { on: "responses", say: "hi", stream: true, more });
   await hear(response, "one");
-  breakTurns(gateway.folder);
+  breakTable(gateway.folder, "turn");
   response.destroy();
   await until(() => hasUnkept(gateway));
 });
