@@ -51,6 +51,7 @@ export function createCommits({ askTogether, transact }: Database) {
     const outcome = await transact(async (tables) => {
       if ((await tables.one(cold.keptTurn, n, key, answer, told)) !== undefined) return "kept";
       const isOwn = row.outlives !== true || (await tables.run("DELETE FROM running WHERE turn = ?", n)) === 1;
+      if (row.outlives === true) await tables.run("DELETE FROM delta WHERE turn = ?", n);
       if (isOwn && (await createCommit(tables, nextNumber)(row))) return "kept";
       await tables.run(cold.removeBare, session);
       const isErased = (await tables.one(cold.isErased, session, person, n)) !== undefined;
@@ -82,7 +83,9 @@ const lockStatement = "SELECT 1 FROM session WHERE id = ANY ($1::bigint[]) ORDER
 /** A turn that outlives its caller is this process's as long as its row is there: others remove it before they tell that this process is dead. */
 const lockRunning = "SELECT 1 FROM running WHERE turn = ANY ($1::bigint[]) ORDER BY turn FOR UPDATE";
 /** A turn that is kept runs no more. */
-const endRunning = "DELETE FROM running r USING turn t WHERE r.turn = ANY ($1::bigint[]) AND t.n = r.turn";
+const endRunning = `WITH ended AS (
+    DELETE FROM running r USING turn t WHERE r.turn = ANY ($1::bigint[]) AND t.n = r.turn RETURNING r.turn)
+  DELETE FROM delta d USING ended e WHERE d.turn = e.turn`;
 /** See \`takeTip\` of the shared statements. */
 const takeTips = `UPDATE session s SET tip = g.n
   FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS g (id, n, instructions) JOIN turn own ON own.n = g.n, turn t

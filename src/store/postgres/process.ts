@@ -45,6 +45,7 @@ export async function joinProcesses(database: Database, onBeat: () => Promise<vo
       if (place === undefined) throw new GatewayError("store_unavailable", crowded, { isLasting: true });
       await run(enterStatement, place.slot, token, place.at, place.at - vacancyMs);
       for (const statement of leftovers) await run(statement, place.at - vacancyMs, place.slot);
+      await run(removeUnownedDeltas);
       return place;
     });
     ({ slot } = found);
@@ -100,9 +101,8 @@ const enterStatement = `INSERT INTO process (slot, token, beat) VALUES (?, ?, ?)
 const beatStatement = `UPDATE process SET beat = ${nowMs} WHERE slot = $1 AND token = $2 RETURNING beat`;
 /** Of whoever had the place before, and of all whose place is free. */
 const gone = "NOT IN (SELECT slot FROM process WHERE beat > ? AND slot <> ?)";
-const leftovers = [
-  `DELETE FROM claim WHERE holder ${gone}`,
-  `DELETE FROM delta WHERE turn IN (SELECT turn FROM running WHERE process ${gone})`,
-  `DELETE FROM running WHERE process ${gone}`,
-];
+const leftovers = [`DELETE FROM claim WHERE holder ${gone}`, `DELETE FROM running WHERE process ${gone}`];
+/** What was said of turns that run no more. */
+export const removeUnownedDeltas =
+  "DELETE FROM delta d WHERE NOT EXISTS (SELECT 1 FROM running r WHERE r.turn = d.turn)";
 const crowded = `${slots} gateways use the session store's database already (gateway.sessions.store). Stop some, or use another database.`;

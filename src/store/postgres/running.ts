@@ -93,7 +93,7 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
     for (const { turn, at } of waiting) add(columns, turn, at);
     const turns = columns[0] ?? [];
     const [, standing = [], pieces = []] = await ask(
-      [buryStatement, turns, process.deadBefore()],
+      [bury("running.turn = ANY ($1::bigint[])", "$2::bigint"), turns, process.deadBefore()],
       ["SELECT turn FROM running WHERE turn = ANY ($1::bigint[])", turns],
       [piecesStatement, ...columns],
     );
@@ -150,8 +150,8 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
     async reserve({ key, owner }, { key: name, fingerprint }) {
       const [turn, own] = [toNumber(key), secrets.nameKey(owner, name)];
       for (;;) {
-        const { slot, deadBefore } = process;
-        const given = [turn, key, owner, slot(), own, fingerprint, deadBefore()];
+        await tables.run(bury("running.name = ?", "CAST(? AS BIGINT)"), own, process.deadBefore());
+        const given = [turn, key, owner, process.slot(), own, fingerprint];
         if ((await tables.one(reserveStatement, ...given)) !== undefined) return undefined;
         const row = await tables.one<RunningRow>(`SELECT ${columns} FROM running r WHERE r.name = ?`, own);
         if (row !== undefined) return toFar(row);
@@ -175,7 +175,7 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
     async find(owner, key) {
       const { slot, now, deadBefore } = process;
       const turn = toNumber(key);
-      await tables.run(buryOneStatement, turn, deadBefore());
+      await tables.run(bury("running.turn = ?", "CAST(? AS BIGINT)"), turn, deadBefore());
       const row = await tables.one<RunningRow>(findStatement, now(), turn, key, owner, slot());
       return row && toFar(row);
     },
@@ -242,22 +242,22 @@ interface RunningRow {
 const hasBegun = ({ heading }: News): boolean => heading !== undefined;
 
 const columns = "r.turn, r.key, r.owner, r.fingerprint, r.placed, r.begun";
-const isDead = (before: string): string =>
-  `NOT EXISTS (SELECT 1 FROM process p WHERE p.slot = running.process AND p.beat >= ${before})`;
 /**
  * A turn whose process is dead is taken from it before anybody is told so: if the process goes on after all, its end of
  * the turn is not kept.
  */
-const buryStatement = `DELETE FROM running WHERE turn = ANY ($1::bigint[]) AND ${isDead("$2::bigint")}`;
-const buryOneStatement = `DELETE FROM running WHERE turn = ? AND ${isDead("CAST(? AS BIGINT)")}`;
+const bury = (which: string, deadBefore: string): string => `WITH dead AS (
+    DELETE FROM running WHERE ${which}
+      AND NOT EXISTS (SELECT 1 FROM process p WHERE p.slot = running.process AND p.beat >= ${deadBefore})
+    RETURNING turn)
+  DELETE FROM delta d USING dead WHERE d.turn = dead.turn`;
 const begunStatement = "UPDATE running SET begun = 1 WHERE turn = ANY ($1::bigint[])";
-/** Free is the key of a turn that ended here, and of one whose process is dead. */
+/** The key of a turn that ended in this process is free, though its row may still be there. */
 const reserveStatement = `INSERT INTO running (turn, key, owner, process, name, fingerprint) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT (name) WHERE name IS NOT NULL DO UPDATE SET turn = excluded.turn, key = excluded.key,
     process = excluded.process, fingerprint = excluded.fingerprint, placed = NULL, stopped = 0, session = NULL,
     person = NULL, begun = NULL
-  WHERE running.process = excluded.process OR ${isDead("?")}
-  RETURNING turn`;
+  WHERE running.process = excluded.process RETURNING turn`;
 const placeStatement = "UPDATE running SET session = ?, person = ?, placed = ? WHERE turn = ?";
 const addRunningStatement = `INSERT INTO running (session, person, placed, turn, key, owner, process)
   VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;

@@ -3,6 +3,7 @@ import { cold, type Tables, toNumber } from "../cold.ts";
 import type { Erasure } from "../deletions.ts";
 import { createWrites } from "../writes.ts";
 import { nextNumber } from "./layout.ts";
+import { removeUnownedDeltas } from "./process.ts";
 
 export function createOwnWrites(tables: Tables) {
   const { run } = tables;
@@ -10,8 +11,8 @@ export function createOwnWrites(tables: Tables) {
 
   /** What was said of turns that run, or ran in a process that died. */
   async function unsay(column: "session" | "turn" | "person", id: number): Promise<void> {
-    await run(`DELETE FROM delta WHERE turn IN (SELECT turn FROM running WHERE ${column} = ?)`, id);
     await run(`DELETE FROM running WHERE ${column} = ?`, id);
+    await run(removeUnownedDeltas);
   }
 
   return {
