@@ -48,7 +48,7 @@ export interface Commit {
   readonly leads: boolean;
   /** The tip that was seen: it moves only if it still stands there. */
   readonly tip: number | undefined;
-  /** Of a root in a session. */
+  /** Of a root in a session that a header names. */
   readonly program?: Program | undefined;
   /** It takes the tip from a root of another program that offers no tools, whatever tip was seen. */
   readonly takesTip?: boolean | undefined;

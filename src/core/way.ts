@@ -207,7 +207,7 @@ export function createWay(ports: Ports, lines: Lines): Way {
             record: recorder?.record(),
             leads: spot.leads && isFirm,
             tip: found.session?.tip?.turn,
-            program: parent === undefined && session !== undefined ? asking.claim.program() : undefined,
+            program: asking.claim.isByHeader && parent === undefined ? asking.claim.program() : undefined,
             takesTip: isFirm && takesTip(asking.claim, spot),
             userHint: asking.userHint,
             learns: spot.learns && isFirm,
