@@ -64,7 +64,7 @@ test("no files import each other in a circle, types included", () => {
   assert.deepEqual(circles, []);
 });
 
-test("no file of the house has more than 400 lines", () => {
+test("no source file has more than 400 lines", () => {
   const lengths = files.map((file) => [file, readFileSync(join(source, file), "utf8").split("\n").length - 1] as const);
   assert.deepEqual(
     lengths.filter(([, length]) => length > 400),

@@ -18,7 +18,7 @@ function importsOf(file: string): string[] {
   );
 }
 
-test("only unit tests of the core import from inside the house, and one file alone imports its public face", () => {
+test("only unit tests of the core import internal modules, and only one file imports the public entry", () => {
   const unitTests = files.filter((file) => file.startsWith("test/core/"));
   const outside = unitTests.flatMap((file) =>
     importsOf(file).filter((target) => target.startsWith("src/") && !target.startsWith("src/core/")),

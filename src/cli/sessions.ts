@@ -159,7 +159,7 @@ function tell(done: string, { sessions, turns }: { readonly sessions: number; re
   print(`${done} ${count(sessions, "session")} and ${count(turns, "turn")}.`);
 }
 
-/** This process ends before the other program lets go. */
+/** This process exits while the other program still reads the file. */
 function warn(store: ColdStore): void {
   if (!store.hasUnfinishedErasure()) return;
   complain(`warning: ${unfinishedErasure}; a running gateway then removes it, or the next one that is started`);

@@ -1,4 +1,4 @@
-/** A turn of another process, told here: its deltas are framed anew, and its end is what was kept of it. */
+/** A turn of another process, told here: its deltas are framed anew, and its end is read from the store. */
 import { callerLeft, GatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { createFrame } from "./frame.ts";
@@ -10,7 +10,7 @@ import { retell } from "./retell.ts";
 import type { Far, Placed } from "./store.ts";
 import type { Listener, Said } from "./way.ts";
 
-/** As it stands once it has its place. */
+/** The turn, once it has its place. */
 export async function toPromised(far: Far, signal: AbortSignal): Promise<Promised> {
   const { heading, waits, echo, items } = far.placed ?? (await readPlaced(far, signal));
   const input = items.map((item, index) => Object.assign({}, item, { id: inputId(item, far.key, index) }));
@@ -27,7 +27,7 @@ export async function outlast(far: Far, signal: AbortSignal): Promise<void> {
   for await (const _ of far.news(signal));
 }
 
-/** Tells it from its beginning. Throws what went wrong before its first word, and if the reader leaves. */
+/** Tells it from its beginning. Throws if it fails before its first word, or if the reader leaves. */
 export async function followFar(
   far: Far,
   listener: Listener,
@@ -88,7 +88,7 @@ export async function followFar(
   await tell();
   return { heading, answer, isRepeated };
 
-  /** Nothing was kept of it: it failed, or its process died. Nothing was said to the reader: it may be answered anew. */
+  /** The turn failed or its process died, so nothing is stored. A reader that got nothing may be answered again. */
   async function endLost(): Promise<Said> {
     if (begun === undefined) throw new TurnLost();
     start();
@@ -101,7 +101,7 @@ export async function followFar(
 
 const lostMessage = "The request with this key failed in another process of the gateway. Send it again.";
 
-/** Nothing was kept of a turn with a key, and nothing was told of it. */
+/** A keyed turn of which nothing is stored, and of which its reader got nothing. */
 export class TurnLost extends GatewayError {
   constructor() {
     super("interrupted", lostMessage);

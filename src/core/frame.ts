@@ -12,8 +12,8 @@ export interface Frame {
   /** Set when arguments arrive for a call that is over, or that never began. The frame ignores all later deltas. */
   readonly failure: GatewayError | undefined;
   /**
-   * Closes the open item. Without a reason for which the turn failed, the frame's own failure is the answer's. The answer
-   * is told as the turn's end only once it is kept.
+   * Closes the open item. Without a `reason`, the answer has the frame's own failure. The answer is told as the turn's
+   * end only once it is stored.
    */
   end(reason: GatewayError | undefined, endedAt: number, events: Event[]): Answer;
 }
@@ -150,7 +150,7 @@ class TurnFrame implements Frame {
   }
 
   /**
-   * Tells the waiting deltas in their order, until a call lacks arguments, or all of them. A server may interleave the
+   * Tells the waiting deltas in order: all of them, or until a call lacks arguments. A server may interleave the
    * arguments of a call with text and other calls, but items are told one after another. If the next item closed a call
    * that lacks arguments, an agent would run half a call.
    */

@@ -71,7 +71,7 @@ export interface Gateway extends Additions {
 
 export const nobody: Listener = { begin() {}, tell: () => undefined };
 const unheardMs = 3_600_000;
-/** How long the end of a turn of another process is waited for that was told to stop: it hears of it within a second. */
+/** How long to wait for another process to end a turn after a request to stop, which it sees within a second. */
 const cancelMs = 10_000;
 
 interface Named {
@@ -298,7 +298,7 @@ const isRunning = (turn: Live | Far | StoredTurn): turn is Live | Far => turn in
 const isPlacedInBackground = (turn: Live | Far): boolean =>
   turn instanceof Live ? turn.isBackground && turn.heading !== undefined : turn.placed?.isBackground === true;
 
-/** As it stands, once it has its place. */
+/** The turn, once it has its place. */
 const promisedOf = (turn: Live | Far, signal: AbortSignal): Promise<Promised> =>
   turn instanceof Live ? turn.placed() : toPromised(turn, signal);
 

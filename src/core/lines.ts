@@ -77,7 +77,7 @@ export function createLines(claims?: Claims): Lines {
   /** A place that waits until those before it have left. */
   function standBehind(session: string, queue: Queue, about: string, signal: AbortSignal): Line {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // One who leaves early does not look at it.
+    // A turn that leaves early never reads it.
     promise.catch(() => {});
     const gone = new AbortController();
     const leaveEarly = (): void => gone.abort(signal.reason);

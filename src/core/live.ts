@@ -91,7 +91,7 @@ export class Live {
     return { heading, status: this.#isWaiting ? "queued" : "in_progress", echo, input };
   }
 
-  /** Tells it from its beginning. Throws what went wrong before its first word, and if the reader leaves. */
+  /** Tells it from its beginning. Throws if it fails before its first word, or if the reader leaves. */
   async follow(listener: Listener, signal: AbortSignal, isRepeated: boolean): Promise<Said> {
     this.#followers += 1;
     if (!isRepeated) this.#attending += 1;

@@ -15,7 +15,7 @@ export interface Asker {
   readonly shows: boolean;
   /** The hint is a header's. */
   readonly isByHeader: boolean;
-  /** The hint that the request's `user` alone would be, whatever names its session. */
+  /** The hint from the request's `user`, even if something else names its session. */
   readonly userHint?: string | undefined;
 }
 
@@ -104,11 +104,11 @@ function toProgram(ask: Ask, hash: Hash): Program {
   };
 }
 
-/** A program as text, for those who come while its turn runs, in any process. */
+/** A program as text, for requests in any process that come during its turn. */
 export const writeProgram = ({ instructions = "", offersTools }: Program): string =>
   `${instructions}${offersTools ? "+" : "-"}`;
 
-/** Undefined: items are added to a conversation, or a release before this one wrote it. */
+/** Undefined when items are added to a conversation, or when an older release wrote it. */
 export function readProgram(text: string): Program | undefined {
   const [, instructions, sign] = /^(.*)([+-])$/s.exec(text) ?? [];
   return sign === undefined ? undefined : { instructions: instructions || undefined, offersTools: sign === "+" };

@@ -15,7 +15,7 @@
  * Another program: agents ask for a title beside their first message, sometimes before it, under the same header, with
  * instructions of its own and without tools. So under a header a request is a new root if the tip is a root, both have
  * instructions and these differ, and exactly one of the two offers tools. A root with tools takes the tip from a root
- * without tools, also if that was stored meanwhile (`takesTip`); a root without tools never takes it from another program.
+ * without tools, even if that was stored meanwhile (`takesTip`); a root without tools never takes it from another program.
  */
 import type { History } from "./history.ts";
 import type { Item } from "./item.ts";
@@ -33,7 +33,7 @@ export interface Node {
   readonly program?: Program | undefined;
 }
 
-/** By what the programs that share a session are told apart. */
+/** Distinguishes the programs that share a session. */
 export interface Program {
   /** A hash of its instructions; undefined: it gave none. */
   readonly instructions: string | undefined;
@@ -139,7 +139,7 @@ export function toPlace(claim: Claim, history: History, found: Found): Place {
   return { ...nowhere, parent: tip, remembers: true, waits: true, leads: true, told: "continued" };
 }
 
-/** Whether a turn takes the tip from a root of another program that offers no tools, whatever tip was seen. */
+/** Whether a turn takes the tip from another program's root without tools, even if it saw a different tip. */
 export function takesTip({ isByHeader, program }: Claim, { parent }: Place): boolean {
   if (!isByHeader || parent !== undefined) return false;
   const { instructions, offersTools } = program();

@@ -50,9 +50,9 @@ export interface Commit {
   readonly tip: number | undefined;
   /** Of a root in a session that a header names. */
   readonly program?: Program | undefined;
-  /** It takes the tip from a root of another program that offers no tools, whatever tip was seen. */
+  /** It takes the tip from another program's root without tools, even if it saw a different tip. */
   readonly takesTip?: boolean | undefined;
-  /** The hint that its `user` alone would be: of it a keyed hash is kept, if something else names the session. */
+  /** The hint from its `user`: a keyed hash of it is stored if something else names the session. */
   readonly userHint?: string | undefined;
   readonly learns: boolean;
   /** It was broken off: only its id finds it, and nothing continues it. */
@@ -101,7 +101,7 @@ export interface Others {
   slot(): number;
   /** A turn with a caller's key begins, unless one with that key runs elsewhere: then it is that one. */
   reserve(turn: Pick<Far, "key" | "owner">, idempotency: Idempotency): Promise<Far | undefined>;
-  /** From now on all know the turn. Throws `interrupted` if it was reserved and another process has answered its key since. */
+  /** Makes the turn known to all processes. Throws `interrupted` if another process answered its reserved key meanwhile. */
   announce(turn: Announced, placed: Placed): Promise<void>;
   /** What they hear of it, a moment later. */
   publish(key: string, news: News): void;
@@ -232,8 +232,8 @@ export interface Operator {
   /** Deletes a session, or a hidden turn with all that follows it. Throws `not_found`. */
   erase(id: string, moment: string, now: number): Promise<Erased>;
   /**
-   * Deletes all under a hint: of one owner, or of all; if it is a `user`, also the turns that were said for that user in
-   * sessions with another name. `owners` may have turns running, and nothing stored yet.
+   * Deletes all under a hint, for one owner or for all. For a `user` hint this includes that user's turns in sessions
+   * that something else named. `owners` may have turns running, and nothing stored yet.
    */
   eraseHint(wanted: HintWanted, moment: string, now: number): Promise<readonly Erased[]>;
   /** Everything, or these sessions, as lines of an archive. */

@@ -25,7 +25,7 @@ export interface Ask {
   readonly compacts?: boolean | undefined;
   /** What to do with what does not fit the window; absent: depends on the turn's place. */
   readonly truncation?: "auto" | "disabled" | undefined;
-  /** What the wire wants to tell again later of this request: a list of two objects, as JSON; absent: nothing. */
+  /** The parts of this request that the wire repeats later: a JSON list of two objects. Absent: none. */
   readonly echo?: string | undefined;
 }
 

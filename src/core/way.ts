@@ -118,7 +118,7 @@ export function createWay(ports: Ports, lines: Lines): Way {
           await line.before;
           seen = await look(store, asking);
         } catch (thrown) {
-          // What was acknowledged while it waits is kept, however it ends.
+          // A turn that was acknowledged while it waits is stored, however it ends.
           if (!isPlaced || !signal.aborted) throw thrown;
           isApart = true;
         }
@@ -161,7 +161,7 @@ export function createWay(ports: Ports, lines: Lines): Way {
       const { answer: heard, isLoose } = await hear(reply, key, listener, signal, isInterrupted, recorder);
       const known = remarks.filter(({ type }) => type !== "asked");
       const answer = known.length === 0 ? heard : { ...heard, remarks: known };
-      // A turn that broke off moves no tip, so the next one need not wait; what was heard of it is found by its id.
+      // An aborted turn moves no tip, so the next one need not wait; its partial answer is found by its id.
       if (isLoose) line?.leave();
       const ended = isWorthKeeping(answer, isLoose) ? await keep(answer) : answer;
 
@@ -259,7 +259,7 @@ export function createWay(ports: Ports, lines: Lines): Way {
     return lines.enter(session, writeProgram(own), ports.maxWaiting(), signal);
   }
 
-  /** A root of its own. It leaves the tip to the turn that runs, unless it would take it from that turn afterwards. */
+  /** A separate root. It leaves the tip to the running turn, unless it would take the tip from that turn afterwards. */
   function apart(place: Place, { claim, session }: Asking): Place {
     const root = { ...place, parent: undefined };
     const running = session === undefined ? undefined : runningIn(session);
@@ -294,7 +294,7 @@ export function createWay(ports: Ports, lines: Lines): Way {
         events = [];
       }
     } catch (thrown) {
-      // A turn whose calls cannot be trusted is a failure, also if its caller interrupts it at the same time.
+      // A turn whose calls cannot be trusted is a failure, even if its caller interrupts it at the same time.
       if (isInterrupted() && frame.failure === undefined) {
         events.push({ type: "turn-interrupted" });
         frame.accept([{ type: "finish", reason: "interrupted" }], events);
@@ -317,10 +317,10 @@ function notKept(cause: unknown): GatewayError {
   return new GatewayError("store_unavailable", message, { retryAfterSeconds: 1, cause });
 }
 
-/** Of a turn that was broken off already: its own failure comes first. The log has both. */
+/** The error of an aborted turn that could not be stored: its own failure comes first. The log has both. */
 function alsoNotKept(failure: GatewayError, error: GatewayError): GatewayError {
   const { code, param, retryAfterSeconds, wireCode } = failure;
-  const both = `${failure.message} What was heard of the answer could not be kept either: ${error.message}`;
+  const both = `${failure.message} The part of the answer that had arrived could not be stored either: ${error.message}`;
   const cause = new AggregateError([failure, error], both);
   return new GatewayError(code, both, { param: param ?? undefined, retryAfterSeconds, wireCode, cause });
 }

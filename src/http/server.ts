@@ -120,7 +120,7 @@ export function createServer(first: HttpSettings, { routes, streams, now, newKey
     const { response, record } = call;
     // The turn was interrupted, not this caller.
     const error = thrown.code === "interrupted" && isDraining ? draining() : thrown;
-    // That the caller left comes first, unless more is told of just that.
+    // If the caller left, only an error with the same code replaces that.
     if (!response.destroyed || error.code === record.failure?.code) record.failure = error;
     else record.failure ??= error;
     if (response.headersSent || response.destroyed) return void response.destroy();
@@ -166,8 +166,8 @@ export function createServer(first: HttpSettings, { routes, streams, now, newKey
       terms = toTerms(next);
     },
     /**
-     * Accepts nothing new, and waits for running requests and for `settled`, the turns that outlive their caller. What
-     * still runs after that time is stopped, beginning with `interrupt`.
+     * Accepts nothing new, and waits for running requests and for `settled`, the turns that outlive their caller. Anything
+     * still running after `drainMs` is stopped, `interrupt` first.
      */
     async close(drainMs: number, settled: () => Promise<void>, interrupt: () => Promise<void>): Promise<void> {
       isDraining = true;

@@ -23,7 +23,7 @@ export function createJournal(log: Log): (record: RequestRecord) => void {
     unlogged = 0;
     if (failure === undefined) return;
     const { message, cause: err = failure } = failure;
-    // A caller's failure with another one behind it: what was heard of a turn that its caller left could not be kept.
+    // An AggregateError holds two failures: the caller left, and the turn's partial answer could not be stored.
     if (failure.status < 500 && !(err instanceof AggregateError)) return;
     const { requestId, turnId } = fields;
     // Of a load that is shed the code says all.

@@ -11,8 +11,8 @@ export interface Access {
   /** In one transaction, with whatever else comes at the same time; durable when it resolves. */
   readonly write: Caller<Writes>;
   /**
-   * Removes what was deleted from the raw files, and gives back its space if `isLarge`. While another program reads the
-   * file this goes on after the promise has resolved.
+   * Erases deleted text from the raw files, and frees its space if `isLarge`. While another program reads the file, this
+   * goes on after the promise has resolved.
    */
   scrub(isLarge: boolean): Promise<void>;
   readonly hasUnfinishedErasure: Operator["hasUnfinishedErasure"];

@@ -23,7 +23,7 @@ import {
 } from "./checks.ts";
 import type { Failure, Told } from "./rows.ts";
 
-/** The last millisecond of the year 9999: a later one has no date of four digits. */
+/** The last millisecond of the year 9999: a later one has a five-digit year. */
 const lastMoment = Date.UTC(10_000, 0) - 1;
 
 /** Milliseconds since 1970. */

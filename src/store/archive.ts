@@ -34,7 +34,7 @@ const isMark = matches<string>(/^[\w-]{1,64}$/);
 const isSecrets = checks<readonly string[]>(
   (value) => listOf(matches(/^[0-9a-f]{64}$/))(value) === undefined && (value as readonly string[]).length <= maxKeys,
 );
-/** Exactly as an export writes it: any other date might be another one when it is written again. */
+/** Exactly as an export writes it: a date in another form might change when it is written again. */
 const isDate = checks<string>((value) => {
   if (typeof value !== "string" || !/^\d{4}-/.test(value)) return false;
   const at = Date.parse(value);
@@ -47,7 +47,7 @@ const isMetadata = checks<Metadata>((value) => {
     name.length <= maxMetadata.name && typeof text === "string" && text.length <= maxMetadata.value;
   return pairs.length <= maxMetadata.pairs && pairs.every(fits);
 });
-/** A list of two objects, as JSON. What they mean, only the wire knows that wrote them. */
+/** A list of two objects, as JSON. Only the wire that wrote them knows their meaning. */
 const isEcho = checks<string>((value) => {
   const echo = typeof value === "string" ? parse(value) : undefined;
   return Array.isArray(echo) && echo.length === 2 && echo.every(isObject) && isAsDeepAs(maxLevels, echo);
@@ -84,7 +84,7 @@ const forms = {
     /** What was deleted, and holds the tree together, has nothing to tell. */
     told: optional(isTold),
     echo: optional(isEcho),
-    /** Of a root; and the keyed number of its user, where something else named its session. */
+    /** The first two only of a root. The person is its user's keyed number, if something else named the session. */
     instructions: optional(isMark),
     tools: optional(isFlag),
     person: optional(matches<string>(/^[0-9a-f]{13}$/)),
@@ -133,7 +133,7 @@ const lineChecks = Object.fromEntries(
   Object.entries<object>(forms).map(([type, form]) => [type, shaped({ ...form, type: isText })]),
 ) as Record<Line["type"], (line: unknown) => Fault | undefined>;
 
-/** A turn that tells nothing has nothing; any other is found by both marks or by none. */
+/** Without `told` all other parts are absent. `question` and `digest` come together or not at all. */
 function findGap({ told, input, answer, question, digest, echo }: LineOf<"turn">): Fault | undefined {
   const isEmpty = input.length === 0 && answer.length === 0 && digest === undefined && echo === undefined;
   if (told === undefined && !isEmpty) return { ...missing, path: ".told" };

@@ -8,7 +8,7 @@ export interface Fault {
 
 declare const checked: unique symbol;
 
-/** Returns the first fault. The type is that of a value without one, neither wider nor narrower. */
+/** Returns the first fault. `Value` is exactly the type of the values without a fault. */
 export type Check<Value> = ((value: unknown) => Fault | undefined) & {
   readonly [checked]?: (value: Value) => Value;
 };
@@ -112,7 +112,7 @@ function within(step: string, { path, kind }: Fault): Fault {
 
 const maxNameCharacters = 40;
 
-/** Names that are not ours may be of any characters and length. */
+/** Names from outside may have any characters and any length. */
 function toStep(name: string): string {
   return /^\w{1,40}$/.test(name) ? `.${name}` : `[${JSON.stringify(name.slice(0, maxNameCharacters))}]`;
 }
@@ -121,7 +121,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether a value has at most so many levels of lists and objects. */
+/** Whether lists and objects nest at most `levels` deep in a value. */
 export function isAsDeepAs(levels: number, value: unknown): boolean {
   if (typeof value !== "object" || value === null) return true;
   return levels > 0 && Object.values(value).every((entry) => isAsDeepAs(levels - 1, entry));

@@ -19,7 +19,7 @@ export function createCommit(tables: Tables, nextNumber: string) {
       throw new Error(`The sessions ${name} and ${known.name} have the same key.`);
   }
 
-  /** In the place of what was kept when it began. False: its session, or all of its person's, was deleted after that. */
+  /** Replaces the row that was stored when the turn began. False: its session or its person was deleted after that. */
   return async (row: TurnRow): Promise<boolean> => {
     const { session, values, tip, learns, takesTipAs, record } = row;
     const [id, name, owner, kind, created] = session;

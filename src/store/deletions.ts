@@ -84,7 +84,7 @@ export function createDeletions({ one, all, run }: Tables) {
     await leave(row);
   }
 
-  /** A turn that has begun before this moment does not bring the session back, or the person. For a day: no turn runs that long. */
+  /** A turn that began before this moment cannot bring back the session or person. The mark lasts a day, longer than any turn. */
   async function markErased({ name, moment, at }: Omit<Erasure, "owner">): Promise<void> {
     await run(cold.forgetErased, at - dayMs);
     await run(cold.markErased, toNumber(name), toNumber(moment), at);
@@ -100,7 +100,7 @@ export function createDeletions({ one, all, run }: Tables) {
       return row !== undefined;
     },
 
-    /** Takes out some turns that were said for a person in sessions of other names, and tells their keys; none: none are left. */
+    /** Removes some of a person's turns in sessions that something else named. Returns their keys; none when none are left. */
     async takeOutPerson({ person }: { readonly person: number }): Promise<readonly string[]> {
       const keys: string[] = [];
       for (const { n } of await all<{ readonly n: number }>(cold.turnsOfPerson, person, stepTurns)) {
@@ -112,7 +112,7 @@ export function createDeletions({ one, all, run }: Tables) {
       return keys;
     },
 
-    /** Turns that are being kept while something is marked as erased are there when it returns. Here writes have an order. */
+    /** Waits until the turns that were being stored when an erasure was marked are stored. Here the order of writes does that. */
     async awaitCommits(): Promise<void> {},
 
     /** Where it was a null stands. False: there is none. */

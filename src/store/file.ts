@@ -209,7 +209,7 @@ function cannotOpen(file: string, thrown: unknown): GatewayError {
 /** What is wrong with a store of an older layout, and the remedy. */
 const olderLayout = (found: number): readonly [what: string, remedy: string] => [
   `has layout ${found}, and this release reads layout ${layout}.`,
-  "Back it up, then start the gateway: `portico start` migrates it. It was left as it is.",
+  "Back it up, then start the gateway: `portico start` migrates it. It was not changed.",
 ];
 
 function refusal(file: string, what: string, remedy: string, cause?: unknown): GatewayError {

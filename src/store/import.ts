@@ -58,7 +58,7 @@ export function createImport({ one, run, all }: Tables, { addSession, addTurn }:
     return true;
   }
 
-  /** It stays without one if the turn was deleted while the archive was written. */
+  /** The session gets no tip if the turn was deleted during the export. */
   async function giveTip(at: number, name: string, tip: string): Promise<void> {
     const known = await findTurn(tip);
     if (known?.key === tip && known.name !== name) throw wrong(at, "tip", `the turn ${tip} is another session's`);

@@ -35,7 +35,7 @@ export type Kind = "hidden" | "hinted" | "named";
 
 export const noTip = -1;
 
-/** What stands for the names that callers give. */
+/** Turns the names that callers give into stored ones. */
 type Naming = Pick<Secrets, "nameKey" | "personOf">;
 
 export function toRow(commit: Commit, naming: Naming): TurnRow {

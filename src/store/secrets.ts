@@ -9,9 +9,9 @@ export interface Secrets {
   sessionsOf(owner: string, hint: string): Promise<readonly string[]>;
   /** What stands for an owner's idempotency key. */
   nameKey(owner: string, key: string): string;
-  /** The number that stands for the person whom this hint names, in turns of any session. */
+  /** The number by which turns of any session refer to the person whom this hint names. */
   personOf(owner: string, hint: string): number;
-  /** Every name whose number may stand for that person. */
+  /** That person's possible names, one for each hint key. */
   personsOf(owner: string, hint: string): Promise<readonly string[]>;
   /** The first one seals; the others only open. The same list until there are others. */
   sealKeys(): readonly Buffer[];

@@ -5,7 +5,7 @@
  * goes with what.
  */
 
-/** How one engine writes what the tables are made of. */
+/** How one engine writes the types of columns and the end of a table. */
 export interface Dialect {
   readonly number: string;
   readonly text: string;
@@ -55,7 +55,7 @@ const turnColumns = {
   person: "number",
 } as const;
 
-/** The columns of a record behind its turn and its session, in their order. */
+/** The columns of a record after its turn and its session, in their order. */
 const recordColumns = {
   background: "number",
   unnamed: "number",

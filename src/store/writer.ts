@@ -61,7 +61,7 @@ async function unlessMoved(outcomes: readonly Outcome[]): Promise<readonly Outco
   return outcomes.map(() => ({ failure }));
 }
 
-/** Whether another process has written since the last look. True at the first look: one that has ended may have. */
+/** Whether another process has written since the last look. True at the first look: a process that has ended may have. */
 function hasChanged(): boolean {
   const before = version;
   version = readVersion.get()?.["data_version"];

@@ -31,8 +31,8 @@ export interface Writer extends Pick<Keeping, "checkKeeping" | "check"> {
   read(call: Call): Promise<unknown>;
   readonly erasure: Erasure;
   /**
-   * From now on looks at the file every second: loses the store if the file is not in its place, and finishes what
-   * another process has deleted.
+   * From now on checks the file every second: fails the store if the file is not in its place, and finishes the
+   * deletions of other processes.
    */
   watch(): void;
   close(): Promise<void>;
@@ -98,7 +98,7 @@ export function openWriter(opened: OpenedFile, lose: (message: string) => void):
   }
 
   function watch(): void {
-    // A failure that matters has told of itself: it has lost the store, or the next write has it as well.
+    // An important failure is reported elsewhere: it fails the store, or the next write fails too.
     const lookAgain = (): void => void look().then(watch, watch);
     if (lost === undefined && !isClosed) nextLook = setTimeout(lookAgain, lookEveryMs).unref();
   }

@@ -119,7 +119,7 @@ test("prune applies what the file allows at once, and says how much it deleted",
   assert.deepEqual(statuses, [404, 404, 200]);
 });
 
-test("prune is left to a gateway that runs on the file, because only that knows which turns run", async (context) => {
+test("prune is left to a gateway that runs on the file, because only it knows which turns run", async (context) => {
   const gateway = await openGateway(context);
   const older = await keep(gateway, "one");
   const newer = await keep(gateway, "two");

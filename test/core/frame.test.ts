@@ -87,7 +87,7 @@ const interleaved: readonly (readonly [what: string, deltas: readonly Delta[], e
 ];
 
 for (const [what, deltas, expected] of interleaved) {
-  test(`a call whose arguments go on after ${what} is told whole, and before it`, () => {
+  test(`a call whose arguments go on after ${what} is told whole, and first`, () => {
     const framed = frame(deltas);
     assert.deepEqual(told(framed), expected);
     assert.deepEqual([framed.answer.status, framed.failure], ["completed", undefined]);
@@ -113,7 +113,7 @@ function tellEach(...batches: readonly (readonly Delta[])[]): readonly (readonly
   });
 }
 
-test("what waits is told as soon as anything else follows a call that is complete now", () => {
+test("waiting deltas are told as soon as anything follows a call that is now complete", () => {
   assert.deepEqual(tellEach(half, [text("H")], [rest], [text("i")]), [
     ["item-start", '{"at"'],
     [],
@@ -170,7 +170,7 @@ test("arguments that never become whole JSON hold the rest back only until the e
   }
 });
 
-test("the number of a call that has been given again means the newest call", () => {
+test("a call number that is used again means the newest call", () => {
   const deltas = [call(0, "f"), more(0, "{}"), call(0, "g"), call(0, "h"), more(0, '{"a":1}')];
   assert.deepEqual(told(frame(deltas)), ["f {}", "g {}", 'h {"a":1}']);
   const waiting = [...half, call(1, "g"), call(1, "h"), rest, text("Hi"), more(1, '{"a":1}')];
@@ -346,7 +346,7 @@ test("the same deltas make the same events, in batches of any size", () => {
   );
 });
 
-test("a call that is told as whole has all the arguments that were said for it, or the turn fails", () => {
+test("a call that is told as whole has all the arguments that were sent for it, or the turn fails", () => {
   const runs = { whole: 0, failed: 0 };
   fc.assert(
     fc.property(turns, (deltas) => {
@@ -369,7 +369,7 @@ test("a call that is told as whole has all the arguments that were said for it, 
   assert.ok(runs.whole > 100 && runs.failed > 0, "the cases have both in them");
 });
 
-test("a turn of functions with JSON objects never fails, and tells every call", () => {
+test("function calls with JSON objects never fail a turn, and all are told", () => {
   const objects = fc.array(
     pieces.filter((written) => /^\{".*\}$|^\{\}$/s.test(written.join(""))),
     { minLength: 1, maxLength: 4 },

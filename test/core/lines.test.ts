@@ -59,7 +59,7 @@ test("a caller that leaves while it waits gives up its place, and one that left 
   assert.equal(lines.enter("s", "", most, signal).before, undefined);
 });
 
-test("to leave twice gives up one place", async () => {
+test("leaving twice gives up one place", async () => {
   const lines = createLines();
   const first = lines.enter("s", "", most, signal);
   const second = lines.enter("s", "", most, signal);
@@ -70,7 +70,7 @@ test("to leave twice gives up one place", async () => {
   assert.ok(!(await isResolved(third.before)));
 });
 
-test("of a bound of 0 the first turn is let in, and the second is refused while it runs", () => {
+test("with a bound of 0 the first turn enters, and the second is refused while it runs", () => {
   const lines = createLines();
   const first = lines.enter("s", "", 0, signal);
   assert.equal(first.before, undefined);
@@ -79,7 +79,7 @@ test("of a bound of 0 the first turn is let in, and the second is refused while 
   assert.equal(lines.enter("s", "", 0, signal).before, undefined);
 });
 
-test("of a bound of 1 one turn may wait", () => {
+test("with a bound of 1, one turn may wait", () => {
   const lines = createLines();
   lines.enter("s", "", 1, signal);
   lines.enter("s", "", 1, signal);
@@ -99,7 +99,7 @@ test("the program at the front is the one whose turn runs", async () => {
   assert.equal(lines.front("s"), undefined);
 });
 
-test("with several processes a turn waits for the queue, and one that leaves gives back what comes too late", async () => {
+test("with several processes a turn waits for the queue, and one that has left returns a place that comes too late", async () => {
   const given: string[] = [];
   let come: (() => void) | undefined;
   const lines = createLines({

@@ -55,7 +55,7 @@ for (const [what, one, other, isOther] of pairs) {
 
 const { waits, leads, parent, told } = toPlace(claimOf(agent), onlyNew, foundWith(tipOf(title)));
 
-test("under a header another program is a new root, which does not wait and does not move the tip by what it saw", () => {
+test("under a header another program is a new root, which neither waits nor moves the tip that it saw", () => {
   assert.deepEqual([parent, waits, leads, told], [undefined, false, false, "new"]);
 });
 

@@ -17,7 +17,7 @@ async function makeOld(context: TestContext): Promise<string> {
 }
 
 test(
-  "a database of layout 1 is migrated at the start, which says so, and nothing in it changes",
+  "a database of layout 1 is migrated at the start, with a log line, and keeps all its rows",
   { skip },
   async (context) => {
     const gateway = { sessions: { store: await makeOld(context) } };

@@ -124,7 +124,7 @@ test("a caller who leaves the line never reaches the model", async () => {
 });
 
 for (const on of endpoints) {
-  test(`${on}: with a bound of 0 the second request at a time is refused, and not the first`, async (context) => {
+  test(`${on}: with a bound of 0 a second concurrent request is refused, not the first`, async (context) => {
     const gateway = await openGateway(context, { limits: { max_queued_per_thread: 0 } });
     const { address } = gateway;
     const wish = (words: string): Wish => ({ on, say: words, more: { user: "ann" } });

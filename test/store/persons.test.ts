@@ -116,7 +116,7 @@ test("the turns of a person are found where an archive of them was imported", as
   await isGone(there);
 });
 
-test("`portico sessions delete --user` deletes a person's turns in shared sessions, and what runs for the first time", async (context) => {
+test("`portico sessions delete --user` deletes a person's turns in shared sessions, and a first turn that runs", async (context) => {
   const folder = makeFolder(context);
   const gateway = await openGateway(context, { folder });
   writeConfig(folder, toConfig({ gateway: await withStore(folder, { adapters: { echo: { type: "echo" } } }) }));

@@ -80,9 +80,9 @@ const makeStatement = `INSERT INTO session (id, n, name, owner, kind, shows, tip
     ORDER BY g.id
   ON CONFLICT DO NOTHING`;
 const lockStatement = "SELECT 1 FROM session WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE";
-/** A turn that outlives its caller is this process's as long as its row is there: others remove it before they tell that this process is dead. */
+/** A turn that outlives its caller belongs to this process while its row is there: others remove it before they report this process dead. */
 const lockRunning = "SELECT 1 FROM running WHERE turn = ANY ($1::bigint[]) ORDER BY turn FOR UPDATE";
-/** A turn that is kept runs no more. */
+/** A stored turn no longer runs. */
 const endRunning = `WITH ended AS (
     DELETE FROM running r USING turn t WHERE r.turn = ANY ($1::bigint[]) AND t.n = r.turn RETURNING r.turn)
   DELETE FROM delta d USING ended e WHERE d.turn = e.turn`;
@@ -96,7 +96,7 @@ type Typed = readonly [name: string, type: "int" | "bigint" | "text"];
 const typed = (names: readonly string[], types: readonly ("number" | "text")[]): Typed[] =>
   names.map((name, index) => [name, types[index] === "number" ? "bigint" : "text"]);
 
-/** What the statement is given of each turn: its number in the group, its session, how it moves that, and its columns. */
+/** The statement's values for each turn: its number in the group, its session, how it moves the session, its columns. */
 const given: readonly Typed[] = [
   ["i", "int"],
   ["id", "bigint"],
@@ -120,7 +120,7 @@ const givenTexts: readonly Typed[] = [
 ];
 const givenRecords: readonly Typed[] = [["i", "int"], ...typed(ofRecord.names, ofRecord.types)];
 
-/** Lists of values as rows, the first of them behind so many others. */
+/** Lists of values as rows; `behind` parameters come before them. */
 function rowsOf(alias: string, columns: readonly Typed[], behind: number): string {
   const lists = columns.map(([, type], index) => `$${behind + index + 1}::${type}[]`);
   return `unnest(${lists.join(", ")}) AS ${alias} (${columns.map(([name]) => name).join(", ")})`;
@@ -129,7 +129,7 @@ const callsAt = given.length;
 const textsAt = callsAt + givenCalls.length;
 const recordsAt = textsAt + givenTexts.length;
 
-/** Of turns that saw the same tip the first one moves it. */
+/** Of the turns that saw the same tip, the first one moves it. */
 const addStatement = `WITH given AS (SELECT * FROM ${rowsOf("g", given, 0)}),
   live AS MATERIALIZED (
     SELECT g.*, s.n AS session FROM given g JOIN session s ON s.id = g.id AND s.name = g.name AND s.owner = g.owner

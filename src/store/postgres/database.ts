@@ -17,7 +17,7 @@ export interface Database {
   ask(...statements: readonly Statement[]): Promise<readonly Rows[]>;
   /** All in one round trip and in one transaction, which is not tried again, and fails with the server's own words. */
   askTogether(...statements: readonly Statement[]): Promise<readonly Rows[]>;
-  /** Repeated if others changed meanwhile what it read, or if the connection broke before it happened. */
+  /** Repeated if others changed what it read, or if the connection broke before it was committed. */
   transact<Result>(run: (tables: Tables) => Promise<Result>): Promise<Result>;
   /** Outside of any transaction. */
   readonly tables: Tables;
@@ -40,7 +40,7 @@ const types = {
   getTypeParser: (oid: number) => ([20, 21, 23].includes(oid) ? Number : (text: string) => text),
 } as unknown as pg.CustomTypesConfig;
 
-/** `suffer` is told of what lasts: whoever asks fails with it too. `statementMs`: how long a statement may take. */
+/** `suffer` gets lasting failures; the caller fails with them too. `statementMs`: how long a statement may take. */
 export function openDatabase(
   address: string,
   suffer: (refusal: GatewayError) => void,
@@ -151,7 +151,7 @@ async function readTransactionId(client: pg.PoolClient): Promise<string | null> 
   return rows[0]?.id ?? null;
 }
 
-/** Whether a transaction happened whose COMMIT was not answered because the connection broke. */
+/** Whether a transaction took effect although a broken connection hid the answer to COMMIT. */
 async function isCommitted(client: pg.PoolClient, id: string): Promise<boolean> {
   const { rows } = await client.query<{ readonly status: string | null }>("SELECT pg_xact_status($1::xid8) AS status", [
     id,

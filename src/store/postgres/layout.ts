@@ -1,4 +1,4 @@
-/** The tables in a database of ours alone: made by whoever comes first, migrated at start, and refused untouched if they are newer than we are. */
+/** The tables in a database of our own: the first process makes them, a start migrates them, newer ones are refused and left untouched. */
 import { randomBytes } from "node:crypto";
 import { GatewayError } from "../../core/errors.ts";
 import type { Tables } from "../cold.ts";
@@ -61,15 +61,15 @@ async function migrate({ one, run }: Tables, mayMigrate: boolean): Promise<numbe
 /** What only this engine has, by layout. */
 const own = [
   [
-    // Matches are found by their digest alone, and numbers are given without looking.
+    // Matches are found by their digest alone, and a sequence numbers the sessions.
     "CREATE INDEX turn_digest ON turn (session, digest) WHERE digest IS NOT NULL",
     "CREATE SEQUENCE session_number",
-    // The processes that live.
+    // The live processes.
     "CREATE TABLE process (slot BIGINT PRIMARY KEY, token TEXT NOT NULL, beat BIGINT NOT NULL)",
-    // Whose the line of a session is.
+    // The holder of a session's line.
     `CREATE UNLOGGED TABLE claim (session BIGINT PRIMARY KEY, holder BIGINT NOT NULL, round BIGINT NOT NULL,
       about TEXT NOT NULL, wanted BIGINT)`,
-    // Turns that outlive their caller, while they run, and what was said of them.
+    // Running turns that outlive their caller, and their deltas so far.
     `CREATE TABLE running (turn BIGINT PRIMARY KEY, key TEXT NOT NULL, owner TEXT NOT NULL, process BIGINT NOT NULL,
       session BIGINT, name TEXT, fingerprint TEXT, placed TEXT,
       stopped BIGINT NOT NULL DEFAULT 0, heard BIGINT NOT NULL DEFAULT 0)`,
@@ -77,7 +77,7 @@ const own = [
     "CREATE TABLE delta (turn BIGINT NOT NULL, at BIGINT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (turn, at))",
   ],
   [
-    // As the column of a turn; and 1 once it no longer stands in line.
+    // `person` as in a turn; `begun` is 1 once the turn has left the line.
     "ALTER TABLE running ADD COLUMN person BIGINT",
     "ALTER TABLE running ADD COLUMN begun BIGINT",
   ],
@@ -98,6 +98,6 @@ function newer(version: number): GatewayError {
 }
 
 function older(version: number): GatewayError {
-  const message = `The session store has layout ${version}, and this release reads layout ${layout}. Back it up, then start the gateway: \`portico start\` migrates it. It was left as it is.`;
+  const message = `The session store has layout ${version}, and this release reads layout ${layout}. Back it up, then start the gateway: \`portico start\` migrates it. It was not changed.`;
   return new GatewayError("store_unavailable", message, { isLasting: true });
 }

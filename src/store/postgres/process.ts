@@ -102,7 +102,7 @@ const beatStatement = `UPDATE process SET beat = ${nowMs} WHERE slot = $1 AND to
 /** Of whoever had the place before, and of all whose place is free. */
 const gone = "NOT IN (SELECT slot FROM process WHERE beat > ? AND slot <> ?)";
 const leftovers = [`DELETE FROM claim WHERE holder ${gone}`, `DELETE FROM running WHERE process ${gone}`];
-/** What was said of turns that run no more. */
+/** The deltas of turns that no longer run. */
 export const removeUnownedDeltas =
   "DELETE FROM delta d WHERE NOT EXISTS (SELECT 1 FROM running r WHERE r.turn = d.turn)";
 const crowded = `${slots} gateways use the session store's database already (gateway.sessions.store). Stop some, or use another database.`;

@@ -23,7 +23,7 @@ interface Unwritten {
   news: News[];
 }
 
-/** A reader of a turn of another process: which piece it lacks next, and, while it waits, how it is told. */
+/** A reader of a turn of another process: the next piece it needs and, while it waits, how to wake it. */
 interface Follower {
   readonly turn: number;
   at: number;
@@ -76,7 +76,7 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
 
   const isRead = (): boolean => followers.size > 0 && !isClosed;
 
-  /** What is new of all that is read here, in one round trip, as long as it is read. */
+  /** Fetches the news of all turns that are followed here, in one round trip, as long as any is. */
   async function look(): Promise<void> {
     isLooking = true;
     while (isRead()) {
@@ -214,7 +214,7 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
 export function takenOver(): GatewayError {
   return new GatewayError(
     "interrupted",
-    "The process that ran this turn was silent for some seconds, so another process told it as interrupted or answered it. Send the request again.",
+    "The process that ran this turn was silent for some seconds, so another process reported it as interrupted or answered it. Send the request again.",
   );
 }
 
@@ -243,8 +243,8 @@ const hasBegun = ({ heading }: News): boolean => heading !== undefined;
 
 const columns = "r.turn, r.key, r.owner, r.fingerprint, r.placed, r.begun";
 /**
- * A turn whose process is dead is taken from it before anybody is told so: if the process goes on after all, its end of
- * the turn is not kept.
+ * A turn is taken from a dead process before readers are told so: if the process goes on after all, the end that it
+ * writes is not stored.
  */
 const bury = (which: string, deadBefore: string): string => `WITH dead AS (
     DELETE FROM running WHERE ${which}

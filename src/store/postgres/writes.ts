@@ -30,7 +30,7 @@ export function createOwnWrites(tables: Tables) {
       await unsay("person", given.person);
       return writes.takeOutPerson(given);
     },
-    /** A turn that looked before the mark of an erasure was there holds this lock until it is kept. */
+    /** Waits for the turns that looked for the mark of an erasure too early: writing them holds a lock on the table. */
     async awaitCommits(): Promise<void> {
       await run("LOCK TABLE turn IN SHARE MODE");
     },

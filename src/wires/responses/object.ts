@@ -45,7 +45,7 @@ export function createVoice(echo: Echo, seal: Seal): Voice {
 /** The voice of a kept turn. `showsSeals`: with sealed reasoning though its request did not ask for it. */
 export function recall(echo: string, { seal }: { readonly seal: Seal }, showsSeals = false): Voice {
   const [asked, fixed] = JSON.parse(echo) as readonly [Asked, object];
-  // An archive can bring any two objects. All other fields are only written again.
+  // An imported archive may hold any two objects here. All other fields are only copied.
   const user = typeof asked.user === "string" ? (seal.open(asked.user) ?? null) : null;
   return createVoice(
     { fixed: toText(fixed), asked: { ...asked, user, showsSeals: asked.showsSeals || showsSeals } },
@@ -109,7 +109,7 @@ function toText(fields: object): string {
 function createResponseWriter(heading: Heading, { fixed, asked }: Echo) {
   const { key, createdAt, model, session } = heading;
   const head = toText({ id: `resp_${key}`, object: "response", created_at: toSeconds(createdAt), model });
-  // An archive can bring a turn of whose request nothing is known.
+  // An imported archive may hold a turn whose request is unknown.
   const tail = toText({ user: asked.user }) + (fixed === "" ? "" : `,${fixed}`);
 
   return (state: Progress | Answer, output: readonly string[]): string => {

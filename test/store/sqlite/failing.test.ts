@@ -235,7 +235,7 @@ test("a session goes on after a background turn that waited for it could not be 
   assert.equal((await tell(address, { on: "responses", say: "next", more }, signal)).status, 200);
 });
 
-test("that what was heard of a failed turn could not be stored is told, and is in the log", async (context) => {
+test("if a failed turn's partial answer cannot be stored, the error and the log say so", async (context) => {
   const gateway = await openGateway(context);
   gateway.model.script = async function* () {
     yield say("half");
@@ -243,11 +243,11 @@ test("that what was heard of a failed turn could not be stored is told, and is i
     throw new Error("The model broke.");
   };
   const { error } = await tell(gateway.address, { on: "responses", say: "hi", stream: true, more });
-  assert.match(String(error?.["message"]), /What was heard of the answer could not be kept either/);
+  assert.match(String(error?.["message"]), /The part of the answer that had arrived could not be stored either/);
   await until(() => hasUnkept(gateway));
 });
 
-test("that what was heard of a turn whose caller left could not be stored is in the log", async (context) => {
+test("if the caller left and the partial answer cannot be stored, the log says so", async (context) => {
   const gateway = await openGateway(context);
   const held = hold();
   gateway.model.script = held.script;
@@ -259,4 +259,4 @@ test("that what was heard of a turn whose caller left could not be stored is in 
 });
 
 const hasUnkept = ({ logged }: Gateway): boolean =>
-  logged.some(({ level, message }) => level === "error" && message.includes("could not be kept either"));
+  logged.some(({ level, message }) => level === "error" && message.includes("could not be stored either"));

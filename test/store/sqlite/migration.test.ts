@@ -22,7 +22,7 @@ function makeOld(context: TestContext): string {
   return folder;
 }
 
-test("a file of layout 1 is migrated at the start, which says so, and nothing in it changes", async (context) => {
+test("a file of layout 1 is migrated at the start, with a log line, and keeps all its rows", async (context) => {
   const folder = makeOld(context);
   const gateway = await openGateway(context, { folder, now: () => madeAt });
   await checkMigrated(gateway, archive);

@@ -66,7 +66,7 @@ for (const isUsed of [true, false]) {
   });
 }
 
-test("what was answered before the file was moved away is in it, also without its log, when it is put back", async (context) => {
+test("a file that is moved away and put back has every earlier answer, even without its log", async (context) => {
   const folder = makeFolder(context);
   const { program, address } = await startGateway(context, folder);
   const heard = [await ask(address, "one"), await ask(address, "two")];
@@ -89,7 +89,7 @@ test("what was answered before the file was moved away is in it, also without it
   assert.equal(next.headers.get("x-portico-history"), "continued");
 });
 
-test("a gateway starts with the backup that replaced its file, which stays as it was made", async (context) => {
+test("a gateway starts with the backup that replaced its file, and keeps what is in it", async (context) => {
   const folder = makeFolder(context);
   const file = databaseIn(folder);
   const first = await startGateway(context, folder);
