@@ -88,7 +88,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
   const live = new Map<string, Live>();
   const named = new Map<string, Named>();
   others?.listen({
-    stop: (key) => live.get(key)?.stop(cancelled()),
+    stop: (key, reason = cancelled()) => live.get(key)?.stop(reason),
     heard: (key) => live.get(key)?.look(),
   });
 
@@ -178,6 +178,8 @@ export function createGateway(ports: GatewayPorts): Gateway {
 
   /** A turn that runs, here or elsewhere. */
   async function find(owner: string, key: string): Promise<Live | Far | undefined> {
+    // After a silence others may have told the turn as interrupted.
+    if (live.has(key)) await others?.awake();
     const turn = live.get(key);
     if (turn !== undefined) return turn.owner === owner ? turn : undefined;
     return others?.find(owner, key);
@@ -290,8 +292,12 @@ async function stop(turn: Live | Far, reason: GatewayError): Promise<void> {
     return turn.ended;
   }
   await turn.cancel();
-  await outlast(turn, AbortSignal.timeout(cancelMs));
+  const late = AbortSignal.timeout(cancelMs);
+  await outlast(turn, late);
+  if (late.aborted) throw new GatewayError("overloaded", notEnded, { retryAfterSeconds: 1 });
 }
+
+const notEnded = "The process that runs this turn was told to stop it, and has not ended it yet. Ask again shortly.";
 
 const isRunning = (turn: Live | Far | StoredTurn): turn is Live | Far => turn instanceof Live || "news" in turn;
 

@@ -115,12 +115,14 @@ export function createLines(claims?: Claims): Lines {
 
   return {
     enter(session, about, most, signal) {
-      // A signal that is already aborted fires no event.
-      signal.throwIfAborted();
       const known = queues.get(session);
+      // A signal that is already aborted fires no event.
+      if (signal.aborted && known === undefined) claims?.release(session);
+      signal.throwIfAborted();
       const isFree = known === undefined && (claims === undefined || claims.enter(session));
       const queue = known ?? { about, others: new Set() };
-      if (!isFree && queue.others.size >= most) throw busy(most);
+      // Another process may have ended its turn already: the first one here always waits for the queue.
+      if (known !== undefined && queue.others.size >= most) throw busy(most);
       queues.set(session, queue);
       if (isFree) return { before: undefined, leave: once(() => passOn(session, queue)) };
       const place = standBehind(session, queue, about, signal);

@@ -2,6 +2,7 @@
  * Turns at rest, as the story needs them: found by what a request shows, read as a path, kept in one piece. Below that
  * what nobody waits for: conversations, deletion, the operator's view, retention and the archive.
  */
+import type { GatewayError } from "./errors.ts";
 import type { Delta } from "./event.ts";
 import type { Heading } from "./heading.ts";
 import type { Marks, Shown } from "./history.ts";
@@ -97,6 +98,8 @@ export interface Others {
   readonly claims: Claims;
   /** The time of all of them. */
   now(): number;
+  /** Resolves when this process knows again what the others did while it was silent. Undefined: it was not silent. */
+  awake(): Promise<void> | undefined;
   /** Which of at most 256 this process is now. */
   slot(): number;
   /** A turn with a caller's key begins, unless one with that key runs elsewhere: then it is that one. */
@@ -119,8 +122,8 @@ interface Announced extends Pick<Commit, "key" | "owner" | "userHint"> {
 }
 
 export interface Hands {
-  /** It is cancelled. */
-  stop(key: string): void;
+  /** It is cancelled, or ends for this reason. */
+  stop(key: string, reason?: GatewayError): void;
   heard(key: string): void;
 }
 

@@ -49,6 +49,8 @@ export function createCommits({ askTogether, transact }: Database) {
     const { [at("answer")]: answer = null, [at("told")]: told = null, [at("person")]: person = null } = row.values;
     const [session] = row.session;
     const outcome = await transact(async (tables) => {
+      // First, since it takes no snapshot: an erasure that does not see this lock is seen by what is read below.
+      await tables.run("LOCK TABLE turn IN ROW EXCLUSIVE MODE");
       if ((await tables.one(cold.keptTurn, n, key, answer, told)) !== undefined) return "kept";
       const isOwn = row.outlives !== true || (await tables.run("DELETE FROM running WHERE turn = ?", n)) === 1;
       if (row.outlives === true) await tables.run("DELETE FROM delta WHERE turn = ?", n);

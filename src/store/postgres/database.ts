@@ -1,4 +1,5 @@
 /** Connections to PostgreSQL: what is asked of one that breaks is asked again for a while, for a server comes back. */
+import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
@@ -107,24 +108,35 @@ export function openDatabase(
     askTogether: async (...statements) =>
       (await use((client) => send(client, [["BEGIN"], ...statements, ["COMMIT"]]))).slice(1, -1),
     transact<Result>(run: (tables: Tables) => Promise<Result>) {
-      /** The transaction whose COMMIT has no answer yet, and what it gives if it happened. */
-      let asked: { readonly id: string; readonly result: Result } | undefined;
+      const token = randomUUID();
+      /** What it gives if the COMMIT that has no answer yet happened. */
+      let asked: { readonly result: Result } | undefined;
+
+      async function attempt(client: pg.PoolClient): Promise<Result> {
+        try {
+          await client.query(begin);
+          const result = await run(toTables((text, values) => client.query(numbered(text), values.map(toSend))));
+          await client.query(markDone, [token]);
+          asked = { result };
+          await client.query("COMMIT");
+          return result;
+        } catch (thrown) {
+          await client.query("ROLLBACK").catch(() => {});
+          throw thrown;
+        }
+      }
+
       return insist(
         () =>
           use(async (client) => {
-            if (asked !== undefined && (await isCommitted(client, asked.id))) return asked.result;
-            asked = undefined;
-            await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
-            try {
-              const result = await run(toTables((text, values) => client.query(numbered(text), values.map(toSend))));
-              const id = await readTransactionId(client);
-              if (id !== null) asked = { id, result };
-              await client.query("COMMIT");
-              return result;
-            } catch (thrown) {
-              await client.query("ROLLBACK").catch(() => {});
+            const before = asked;
+            if (before === undefined) return attempt(client);
+            if (await isDone(client, token)) return before.result;
+            return attempt(client).catch(async (thrown: unknown) => {
+              // The server had not noticed yet that the connection broke, and committed meanwhile.
+              if (codeOf(thrown) === uniqueViolation && (await isDone(client, token))) return before.result;
               throw thrown;
-            }
+            });
           }),
         (thrown) => isAbsent(thrown) || isOvertaken(thrown),
       );
@@ -143,22 +155,20 @@ export function openDatabase(
   };
 }
 
-/** Null: it has written nothing. */
-async function readTransactionId(client: pg.PoolClient): Promise<string | null> {
-  const { rows } = await client.query<{ readonly id: string | null }>(
-    "SELECT pg_current_xact_id_if_assigned()::text AS id",
-  );
-  return rows[0]?.id ?? null;
-}
+/**
+ * While a process is stopped in the middle of a transaction, all others wait for its locks: the server ends it before
+ * long, and it is repeated when the process goes on.
+ */
+const begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = '3s'";
+const uniqueViolation = "23505";
+
+/** Stands in the transaction itself, so that it is there exactly if the transaction happened. */
+const markDone =
+  "INSERT INTO done (token, at) VALUES ($1, CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT))";
 
 /** Whether a transaction took effect although a broken connection hid the answer to COMMIT. */
-async function isCommitted(client: pg.PoolClient, id: string): Promise<boolean> {
-  const { rows } = await client.query<{ readonly status: string | null }>("SELECT pg_xact_status($1::xid8) AS status", [
-    id,
-  ]);
-  // The server has not noticed yet that the connection broke: asked again in a moment.
-  if (rows[0]?.status === "in progress") throw new Error("The transaction of a broken connection is not decided yet.");
-  return rows[0]?.status === "committed";
+async function isDone(client: pg.PoolClient, token: string): Promise<boolean> {
+  return (await client.query("SELECT 1 FROM done WHERE token = $1", [token])).rowCount === 1;
 }
 
 const cannot = "The session store cannot save or find this now: ";

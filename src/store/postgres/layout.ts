@@ -80,6 +80,8 @@ const own = [
     // `person` as in a turn; `begun` is 1 once the turn has left the line.
     "ALTER TABLE running ADD COLUMN person BIGINT",
     "ALTER TABLE running ADD COLUMN begun BIGINT",
+    // The transactions of the last minute: one whose COMMIT was not answered is looked up before it is repeated.
+    "CREATE TABLE done (token TEXT PRIMARY KEY, at BIGINT NOT NULL)",
   ],
 ];
 

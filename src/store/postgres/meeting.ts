@@ -24,7 +24,7 @@ export async function meet(
   const claims = createClaims(database, process);
   const running = createRunning({ ...parts, database, process });
   return {
-    others: { ...running.port, claims: claims.port, now: process.now, slot: process.slot },
+    others: { ...running.port, claims: claims.port, now: process.now, slot: process.slot, awake: process.awake },
     before: claims.before,
     async leave() {
       await running.close();

@@ -1,5 +1,6 @@
 /** One of the processes on a database: it shows that it lives, and learns the time that all of them share. */
 import { randomBytes } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
 import { GatewayError } from "../../core/errors.ts";
 import type { Database } from "./database.ts";
 
@@ -9,6 +10,8 @@ const silentBeats = 3;
 /** Its place is free. */
 const vacancyMs = 60_000;
 const slots = 256;
+/** How long the mark of a transaction is kept: longer than it may be repeated. */
+const doneMs = 60_000;
 
 export interface Process {
   /** Its number among those that live; another one if it was silent for long. */
@@ -17,12 +20,14 @@ export interface Process {
   now(): number;
   /** Who was heard of last before this is dead. */
   deadBefore(): number;
+  /** Resolves when this process knows again what the others did while it was silent. Undefined: it was not silent. */
+  awake(): Promise<void> | undefined;
   leave(): Promise<void>;
 }
 
 /** `onBeat` is called once a second, when the database has answered. */
 export async function joinProcesses(database: Database, onBeat: () => Promise<void>): Promise<Process> {
-  const { askTogether, transact, tables } = database;
+  const { ask, askTogether, transact, tables } = database;
   const token = randomBytes(8).toString("hex");
   let slot = 0;
   let offset = 0;
@@ -30,11 +35,14 @@ export async function joinProcesses(database: Database, onBeat: () => Promise<vo
   let beats: readonly number[] = [];
   let timer: NodeJS.Timeout | undefined;
   let beating: Promise<void> | undefined;
+  let beatenAt = performance.now();
+  const sleepers: (() => void)[] = [];
 
   const now = (): number => Date.now() + offset;
 
   function note(sentAt: number, answered: number): void {
     beats = [answered, ...beats].slice(0, silentBeats + 1);
+    beatenAt = performance.now();
     offset = Math.round(answered - (sentAt + Date.now()) / 2);
   }
 
@@ -58,6 +66,7 @@ export async function joinProcesses(database: Database, onBeat: () => Promise<vo
     if (row === undefined) await join();
     else note(sentAt, Number(row[0]));
     await onBeat();
+    await ask(["DELETE FROM done WHERE at < $1", now() - doneMs]);
   }
 
   function beatLater(took = 0): void {
@@ -67,7 +76,10 @@ export async function joinProcesses(database: Database, onBeat: () => Promise<vo
         // Whoever is not heard is asked again.
         beating = beat()
           .catch(() => {})
-          .finally(() => beatLater(performance.now() - since));
+          .finally(() => {
+            for (const wake of sleepers.splice(0)) wake();
+            beatLater(performance.now() - since);
+          });
       },
       Math.max(beatMs - took, 0),
     ).unref();
@@ -79,6 +91,10 @@ export async function joinProcesses(database: Database, onBeat: () => Promise<vo
     slot: () => slot,
     now,
     deadBefore: () => beats[silentBeats] ?? 0,
+    awake() {
+      if (performance.now() - beatenAt < silentBeats * beatMs) return undefined;
+      return Promise.race([new Promise<void>((resolve) => sleepers.push(resolve)), wait(beatMs * 2)]);
+    },
     async leave() {
       clearTimeout(timer);
       await beating;

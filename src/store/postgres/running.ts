@@ -17,10 +17,14 @@ export interface RunningParts {
   stored(owner: string, key: string): Promise<StoredTurn | undefined>;
 }
 
-/** What of a turn is not written yet, and how many pieces of it are. */
+/** What of a turn is not written yet, and the number of the next piece. */
 interface Unwritten {
   at: number;
-  news: News[];
+  readonly news: News[];
+  /** The next piece once it was sent: if the answer got lost, exactly this is sent again. */
+  piece: string | undefined;
+  /** It has left the line, which is not written yet. */
+  hasBegun: boolean;
 }
 
 /** A reader of a turn of another process: the next piece it needs and, while it waits, how to wake it. */
@@ -35,15 +39,19 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
   const unwritten = new Map<string, Unwritten>();
   const followers = new Set<Follower>();
   const withdrawn: number[] = [];
+  /** The turns of this process that have a row. */
+  const own = new Set<string>();
   let hands: Hands | undefined;
   let heardSince = 0;
   let writing: Promise<void> | undefined;
   let isLooking = false;
   let isClosed = false;
 
+  const isUnwritten = ({ news, piece }: Unwritten): boolean => news.length > 0 || piece !== undefined;
+
   /** Until nothing is left to write; what fails is tried again. */
   async function write(): Promise<void> {
-    while (withdrawn.length > 0 || [...unwritten.values()].some(({ news }) => news.length > 0)) {
+    while (withdrawn.length > 0 || [...unwritten.values()].some(isUnwritten)) {
       if (withdrawn.length === 0) await wait(stepMs);
       await writeOnce().catch(() => wait(stepMs));
       if (isClosed) return;
@@ -53,11 +61,14 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
 
   async function writeOnce(): Promise<void> {
     const pieces = toColumns(3);
-    const gone = withdrawn.splice(0);
-    const taken = Array.from(unwritten, ([key, turn]) => ({ key, turn, news: turn.news.splice(0) }));
-    for (const { key, turn, news } of taken)
-      if (news.length > 0) add(pieces, toNumber(key), turn.at, JSON.stringify(news));
-    const begun = taken.flatMap(({ key, news }) => (news.some(hasBegun) ? [toNumber(key)] : []));
+    const gone = withdrawn.splice(0).toSorted(byNumber);
+    const taken = Array.from(unwritten).filter(([, turn]) => isUnwritten(turn));
+    for (const [key, turn] of taken) {
+      turn.hasBegun ||= turn.news.some(({ heading }) => heading !== undefined);
+      turn.piece ??= JSON.stringify(turn.news.splice(0));
+      add(pieces, toNumber(key), turn.at, turn.piece);
+    }
+    const begun = taken.flatMap(([key, { hasBegun }]) => (hasBegun ? [toNumber(key)] : [])).toSorted(byNumber);
     try {
       await askTogether(
         [withoutSync],
@@ -66,11 +77,14 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
         ["DELETE FROM running WHERE turn = ANY ($1::bigint[])", gone],
         ["DELETE FROM delta WHERE turn = ANY ($1::bigint[])", gone],
       );
-      for (const { turn, news } of taken) if (news.length > 0) turn.at += 1;
     } catch (thrown) {
       withdrawn.push(...gone);
-      for (const { turn, news } of taken) turn.news.unshift(...news);
       throw thrown;
+    }
+    for (const [, turn] of taken) {
+      turn.at += 1;
+      turn.piece = undefined;
+      turn.hasBegun = false;
     }
   }
 
@@ -140,20 +154,23 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
   }
 
   function publish(key: string, news: News): void {
-    const known: Unwritten = unwritten.get(key) ?? { at: 0, news: [] };
+    const known: Unwritten = unwritten.get(key) ?? { at: 0, news: [], piece: undefined, hasBegun: false };
     unwritten.set(key, known);
     known.news.push(news);
     writing ??= write();
   }
 
-  const port: Omit<Others, "claims" | "now" | "slot"> = {
+  const port: Omit<Others, "claims" | "now" | "slot" | "awake"> = {
     async reserve({ key, owner }, { key: name, fingerprint }) {
-      const [turn, own] = [toNumber(key), secrets.nameKey(owner, name)];
+      const [turn, used] = [toNumber(key), secrets.nameKey(owner, name)];
       for (;;) {
-        await tables.run(bury("running.name = ?", "CAST(? AS BIGINT)"), own, process.deadBefore());
-        const given = [turn, key, owner, process.slot(), own, fingerprint];
-        if ((await tables.one(reserveStatement, ...given)) !== undefined) return undefined;
-        const row = await tables.one<RunningRow>(`SELECT ${columns} FROM running r WHERE r.name = ?`, own);
+        await tables.run(bury("running.name = ?", "CAST(? AS BIGINT)"), used, process.deadBefore());
+        const given = [turn, key, owner, process.slot(), used, fingerprint];
+        if ((await tables.one(reserveStatement, ...given)) !== undefined) {
+          own.add(key);
+          return undefined;
+        }
+        const row = await tables.one<RunningRow>(`SELECT ${columns} FROM running r WHERE r.name = ?`, used);
         if (row !== undefined) return toFar(row);
       }
     },
@@ -164,10 +181,12 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
       const given = [session, person, JSON.stringify(placed)];
       if (!isReserved) await tables.run(addRunningStatement, ...given, turn, key, owner, process.slot());
       else if ((await tables.run(placeStatement, ...given, turn)) === 0) throw takenOver();
+      own.add(key);
       publish(key, { placed });
     },
     publish,
     withdraw(key) {
+      own.delete(key);
       unwritten.delete(key);
       withdrawn.push(toNumber(key));
       writing ??= write();
@@ -184,22 +203,23 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
 
   return {
     port,
-    /** What others want of our turns, and that theirs are followed here. */
+    /** What others did with our turns, and that theirs are followed here. */
     async beat(): Promise<void> {
-      const { slot, now } = process;
       const since = heardSince;
-      heardSince = now();
+      heardSince = process.now();
+      const keys = [...own];
+      const followed = Array.from(followers, ({ turn }) => turn);
       const [rows = []] = await ask(
-        ["SELECT key, stopped, heard FROM running WHERE process = $1 AND (stopped = 1 OR heard >= $2)", slot(), since],
-        [
-          "UPDATE running SET heard = $1 WHERE turn = ANY ($2::bigint[])",
-          now(),
-          Array.from(followers, ({ turn }) => turn),
-        ],
+        ["SELECT key, stopped, heard FROM running WHERE turn = ANY ($1::bigint[])", keys.map(toNumber)],
+        ["UPDATE running SET heard = $1 WHERE turn = ANY ($2::bigint[])", heardSince, followed],
       );
-      for (const [key, stopped, heard] of rows) {
-        if (Number(heard) >= since) hands?.heard(String(key));
-        if (Number(stopped) === 1) hands?.stop(String(key));
+      const found = new Map(rows.map(([key, ...row]) => [key, row]));
+      for (const key of keys) {
+        const [stopped, heard] = found.get(key) ?? [];
+        if (Number(heard) >= since) hands?.heard(key);
+        if (stopped === 1) hands?.stop(key);
+        // It has just ended here, or another process took it.
+        if (stopped === undefined) hands?.stop(key, takenOver());
       }
     },
     async close(): Promise<void> {
@@ -239,7 +259,7 @@ interface RunningRow {
   readonly begun: number | null;
 }
 
-const hasBegun = ({ heading }: News): boolean => heading !== undefined;
+const byNumber = (one: number, other: number): number => one - other;
 
 const columns = "r.turn, r.key, r.owner, r.fingerprint, r.placed, r.begun";
 /**
@@ -247,8 +267,10 @@ const columns = "r.turn, r.key, r.owner, r.fingerprint, r.placed, r.begun";
  * writes is not stored.
  */
 const bury = (which: string, deadBefore: string): string => `WITH dead AS (
-    DELETE FROM running WHERE ${which}
+    DELETE FROM running WHERE turn IN (SELECT turn FROM running WHERE ${which}
       AND NOT EXISTS (SELECT 1 FROM process p WHERE p.slot = running.process AND p.beat >= ${deadBefore})
+      -- Where the row is locked its process is ending the turn just now.
+      FOR UPDATE OF running SKIP LOCKED)
     RETURNING turn)
   DELETE FROM delta d USING dead WHERE d.turn = dead.turn`;
 const begunStatement = "UPDATE running SET begun = 1 WHERE turn = ANY ($1::bigint[])";
@@ -263,7 +285,9 @@ const addRunningStatement = `INSERT INTO running (session, person, placed, turn,
   VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`;
 const findStatement = `UPDATE running r SET heard = ? WHERE r.turn = ? AND r.key = ? AND r.owner = ? AND r.process <> ?
   AND r.placed IS NOT NULL RETURNING ${columns}`;
-const addStatement = `INSERT INTO delta (turn, at, text)
-  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[]) ON CONFLICT DO NOTHING`;
+/** Only while the turn has its row: with that its deltas are removed, once and for all. */
+const addStatement = `INSERT INTO delta (turn, at, text) SELECT g.turn, g.at, g.text
+  FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS g (turn, at, text) JOIN running r ON r.turn = g.turn
+  ORDER BY g.turn FOR KEY SHARE OF r ON CONFLICT DO NOTHING`;
 const piecesStatement = `SELECT d.turn, d.at, d.text FROM unnest($1::bigint[], $2::bigint[]) AS g (turn, at)
   JOIN delta d ON d.turn = g.turn AND d.at >= g.at ORDER BY d.turn, d.at`;
