@@ -1,8 +1,8 @@
 /** A process that was silent for some seconds and goes on: what others told of its turns, or answered in its place, stays true. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { begin, endpoints, hear, readAll, readEvents, startServer } from "../harness/client.ts";
-import { makeFolder, openGateway, say } from "../harness/house.ts";
+import { begin, call, endpoints, hear, readAll, readEvents, startServer, tellWell } from "../harness/client.ts";
+import { gate, makeFolder, openGateway, operatorToken, say } from "../harness/house.ts";
 import { need } from "../harness/needs.ts";
 import { ask, newDatabase } from "../harness/postgres.ts";
 import { runProgram, toConfig, writeConfig } from "../harness/program.ts";
@@ -77,6 +77,8 @@ test("a background response that was told as interrupted never completes", { ski
   await silence(store);
   const told = await look(other.address, id);
   assert.deepEqual([told.body.status, told.body.error.code], ["failed", "server_error"]);
+  // Its own process hears of it before the model goes on, and lets the model go.
+  await held.aborted;
   held.go();
   assert.match((await followed).raw, /response\.failed/);
   for (const { address } of [one, other]) assert.equal((await look(address, id)).body.status, "failed");
@@ -101,5 +103,37 @@ test(
     }
     assert.equal(await read(), heard);
     held.go();
+  },
+);
+
+test("what a process goes on to hear of a turn that was erased elsewhere is in no table", { skip }, async (context) => {
+  const { one, other, store } = await openPair(context);
+  const going = gate();
+  one.model.script = async function* () {
+    yield say("first canary");
+    await going.opened;
+    yield say("second canary");
+    await new Promise(() => {});
+  };
+  const id = await promise(one.address, { user: "ann" });
+  await until(async () => (await tablesWith(store)).length > 0);
+  const erased = await call(other.address, "DELETE", "/operator/sessions?user=ann", undefined, {
+    token: operatorToken,
+  });
+  assert.equal(erased.status, 200);
+  going.open();
+  await until(async () => (await look(one.address, id)).status === 404);
+  assert.deepEqual(await tablesWith(store), []);
+});
+
+const tablesWith = (store: string) => ask(store, "SELECT 1 FROM delta WHERE text LIKE '%canary%'");
+
+test(
+  "with a bound of 0, requests one after the other on two processes are never refused",
+  { skip },
+  async (context) => {
+    const { one, other } = await openPair(context, { limits: { max_queued_per_thread: 0 } });
+    for (let count = 0; count < 20; count += 1)
+      for (const { address } of [one, other]) await tellWell(address, { on: "chat", say: "hi", more: { user: "ann" } });
   },
 );
