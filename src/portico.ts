@@ -47,7 +47,7 @@ const pruneEveryMs = 3_600_000;
 const sweepEveryMs = 60_000;
 
 interface StartOptions {
-  /** Reads the metrics of every process of a gateway that has several. */
+  /** Reads the metrics of all processes of this gateway. */
   readonly measureAll?: (() => Promise<string>) | undefined;
   /** A store of an older layout is migrated; else it is refused. */
   readonly mayMigrate: boolean;

@@ -61,7 +61,7 @@ export async function followFar(
     for (const { placed, heading, deltas = [] } of all) {
       if (placed !== undefined) {
         listener.place?.(placed.heading);
-        // A background turn is told from its place on, any other from its first word.
+        // Readers of a background turn begin when it has its place, others at its first word.
         if (placed.isBackground) begin(placed.heading);
         if (placed.isBackground) events.push({ type: "turn-queued" });
       }
@@ -101,7 +101,7 @@ export async function followFar(
 
 const lostMessage = "The request with this key failed in another process of the gateway. Send it again.";
 
-/** A keyed turn of which nothing is stored, and of which its reader got nothing. */
+/** A keyed turn that is not stored, and whose reader got nothing. */
 export class TurnLost extends GatewayError {
   constructor() {
     super("interrupted", lostMessage);

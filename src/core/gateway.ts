@@ -190,7 +190,7 @@ export function createGateway(ports: GatewayPorts): Gateway {
     return followFar(turn, listener, signal, isRepeated, now);
   }
 
-  /** What one caller gets of a turn that it shares with others. */
+  /** Answers one caller from a turn that several callers may share. */
   async function attend(
     turn: Live | Far | StoredTurn,
     ask: Ask,

@@ -29,7 +29,7 @@ export interface Node {
   readonly hasFollowers: boolean;
   /** How many turns its path has. */
   readonly depth: number;
-  /** Of a tip that is a root: the program that made it. A turn of layout 1 has none. */
+  /** Set on a tip that is a root: the program that made it. Turns of layout 1 have none. */
   readonly program?: Program | undefined;
 }
 

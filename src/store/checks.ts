@@ -16,7 +16,7 @@ export type Check<Value> = ((value: unknown) => Fault | undefined) & {
 /** The type of what has no fault. */
 export type Checked<Its> = Its extends Check<infer Value> ? Value : never;
 
-/** A check for every field of a type: one that is forgotten here does not compile. */
+/** A check for every field of a type. A forgotten field is a compile error. */
 export type Shape<Value> = { readonly [Name in keyof Value & string]-?: Check<Value[Name]> };
 
 /** The same for each type of a union. A field that types share is checked for each of them. */

@@ -99,7 +99,7 @@ export function findMove({ path, device, inode }: OpenedFile): Failure | undefin
 
 /**
  * Makes the tables of a new file, or brings those of an older layout to the newest if `mayMigrate`. Returns the layout
- * of a file that was migrated. Throws for a file that is not ours to read, which stays as it was.
+ * of a file that was migrated. Throws for a file that Portico cannot use, and leaves that unchanged.
  */
 export function prepareFile({ file }: Place, mayMigrate: boolean): number | undefined {
   try {

@@ -18,11 +18,11 @@ export interface TurnRow {
   /** The tip that was seen, if the turn is to take its place; of one that leads nowhere a number that no tip has. */
   readonly tip: number | null;
   readonly learns: boolean;
-  /** Of a root that takes the tip from another program's: its instructions. */
+  /** Set if this root takes the tip from another program's root: the hash of its instructions. */
   readonly takesTipAs?: string | undefined;
   readonly calls?: readonly string[];
   readonly texts?: readonly (readonly [digest: string, text: string])[];
-  /** Of a turn that outlives its caller: the columns of its record. */
+  /** The columns of its record, if the turn outlives its caller. */
   readonly record?: readonly Value[];
   /** It ends, and outlives its caller: it is kept only if this process may still end it. */
   readonly outlives?: true;

@@ -62,7 +62,7 @@ export function openWriter(opened: OpenedFile, lose: (message: string) => void):
     }
   }
 
-  /** In place of a file that is gone the thread would make an empty one. */
+  /** If the file is gone, the thread would create an empty one. */
   function start(): ReturnType<typeof startThread> {
     const failure = findMove(opened);
     if (failure !== undefined) throw explain(failure);

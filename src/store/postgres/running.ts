@@ -203,7 +203,7 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
 
   return {
     port,
-    /** What others did with our turns, and that theirs are followed here. */
+    /** Learns what other processes did with our turns, and tells them which of theirs are followed here. */
     async beat(): Promise<void> {
       const since = heardSince;
       heardSince = process.now();
@@ -230,7 +230,7 @@ export function createRunning({ database, process, secrets, stored }: RunningPar
   };
 }
 
-/** Of a turn that this process may no longer end. */
+/** The error of a turn that another process has taken over. */
 export function takenOver(): GatewayError {
   return new GatewayError(
     "interrupted",
@@ -255,7 +255,7 @@ interface RunningRow {
   readonly owner: string;
   readonly fingerprint: string | null;
   readonly placed: string | null;
-  /** 1: it stands in line no more. */
+  /** 1 once it has left the line. */
   readonly begun: number | null;
 }
 
@@ -274,7 +274,7 @@ const bury = (which: string, deadBefore: string): string => `WITH dead AS (
     RETURNING turn)
   DELETE FROM delta d USING dead WHERE d.turn = dead.turn`;
 const begunStatement = "UPDATE running SET begun = 1 WHERE turn = ANY ($1::bigint[])";
-/** The key of a turn that ended in this process is free, though its row may still be there. */
+/** Reuses the key of a turn that ended in this process, whose row may still be there. */
 const reserveStatement = `INSERT INTO running (turn, key, owner, process, name, fingerprint) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT (name) WHERE name IS NOT NULL DO UPDATE SET turn = excluded.turn, key = excluded.key,
     process = excluded.process, fingerprint = excluded.fingerprint, placed = NULL, stopped = 0, session = NULL,
